@@ -1,0 +1,1 @@
+"""The task aggregate: events → state → evolve → decide → react, one module each."""
