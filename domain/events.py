@@ -95,6 +95,10 @@ def tag_of(data: Event) -> str:
     return data.tag if isinstance(data, Unreadable) else _TAGS[type(data)]
 
 
+def tag_of_class(cls: type[Event]) -> str:
+    return _TAGS[cls]
+
+
 def encode_body(envelope: Envelope) -> bytes:
     """The stored JSON of an envelope."""
     e = envelope

@@ -58,7 +58,9 @@ CATALOGUE: dict[str, ToolSpec] = {
         ToolSpec("file_read", "Read lines of a text file.", FileRead, "repeatable"),
         ToolSpec("file_write", "Create or replace a text file.", FileWrite, "idempotent", mutating=True),
         ToolSpec("search_files", "Find text in files, or files by name.", SearchFiles, "repeatable"),
-        ToolSpec("shell_exec", "Run a shell command. The person may be asked first.", ShellExec, "unsafe", mutating=True),
+        ToolSpec(
+            "shell_exec", "Run a shell command. The person may be asked first.", ShellExec, "unsafe", mutating=True
+        ),
     )
 }
 FINISH = "finish"

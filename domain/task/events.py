@@ -52,11 +52,12 @@ Part = ReplyRef | Said
 
 
 class Planned(Struct, frozen=True):
-    """An action of a directive, with the id its call will have."""
+    """An action of a directive, with the id its call will have; ``native_id`` is the id of the template's own tool call, "" with the JSON transport."""
 
     call_id: str
     tool: str
     arguments: dict[str, Any]
+    native_id: str = ""
 
 
 @event("task.created.v1")
@@ -132,6 +133,7 @@ class ActionDirected(Event, frozen=True):
     intent: str
     actions: tuple[Planned, ...]
     done: bool
+    finish_id: str = ""
 
 
 @event("task.directive_rejected.v1")
@@ -155,6 +157,7 @@ class ToolRequested(Event, frozen=True):
     fingerprint: str
     risk: str = "low"
     reason: str = ""
+    grant_id: str = ""
 
 
 @event("task.tool_started.v1")
@@ -224,7 +227,7 @@ class ApprovalRequested(Event, frozen=True):
 
 @event("task.approval_granted.v1")
 class ApprovalGranted(Event, frozen=True):
-    """``scope``: once, or forever (then a GrantIssued stands beside it). ``grant_id`` is set when a grant answered."""
+    """``scope``: once, or forever (then a GrantIssued stands beside it and ``grant_id`` names it)."""
 
     approval_id: str
     call_id: str
@@ -242,9 +245,9 @@ class ApprovalDenied(Event, frozen=True):
 
 @event("task.loop_stopped.v1")
 class LoopStopped(Event, frozen=True):
-    """The action loop ended before the model said so. ``kind``: iterations, tokens, seconds, repetition, malformed, model."""
+    """The action loop ended before the model said so; the thinker answers with what there is."""
 
-    kind: Literal["iterations", "tokens", "seconds", "repetition", "malformed", "model"]
+    kind: Literal["iterations", "tokens", "seconds", "context", "repetition", "malformed"]
     reason: str
 
 
@@ -276,7 +279,10 @@ class TaskCancelled(Event, frozen=True):
 
 @event("task.paused.v1")
 class TaskPaused(Event, frozen=True):
+    """``resumes``: who ends the pause. ``model``: the runtime itself, when the model server is back."""
+
     reason: str = ""
+    resumes: Literal["person", "model"] = "person"
 
 
 @event("task.resumed.v1")

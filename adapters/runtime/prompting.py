@@ -1,0 +1,77 @@
+"""What stands at the start of every request, and which earlier tasks come after it."""
+
+import msgspec
+
+from adapters.store.blobs import Blobs
+from adapters.store.tasks import Aggregates
+from domain.directive import native_tools
+from domain.messages import Message
+from domain.model import Transport
+from domain.task.context import Earlier, Prefix, message_tokens, transcript
+from domain.task.events import HistoryRef
+from domain.task.state import Task
+from domain.tools import CATALOGUE, argument_schema
+
+
+def make_prefix(constitution: str, transport: Transport) -> Prefix:
+    """The one prefix for all roles. Nothing in it changes while the program runs: no time, no name, no task."""
+    if transport == "native_tools":
+        return Prefix(constitution.strip(), native_tools())
+    lines = [constitution.strip(), "", "Tools:"]
+    for spec in CATALOGUE.values():
+        properties = argument_schema(spec.arguments)["properties"]
+        arguments = ", ".join(f"{name} ({p.get('type')}): {p.get('description', '')}" for name, p in properties.items())
+        lines.append(f"- {spec.name}: {spec.description} Arguments: {arguments}.")
+    return Prefix("\n".join(lines))
+
+
+class History:
+    """Earlier tasks of a conversation as they stand before a later one."""
+
+    def __init__(self, aggregates: Aggregates, blobs: Blobs) -> None:
+        self._aggregates = aggregates
+        self._blobs = blobs
+
+    def choose(self, task: Task, budget: int) -> tuple[tuple[Earlier, ...], tuple[Earlier, ...]]:
+        """(what goes in, what stays out), oldest first. ``budget`` in tokens.
+
+        As long as it fits, the history starts where the previous task's did, so that the prompt stays an extension of
+        the last one. When it no longer fits, it is cut to half the budget at once, not a little at every turn."""
+        order = self._aggregates.conversation(task.conversation_id).tasks
+        before = order[: order.index(task.task_id)] if task.task_id in order else ()
+        earlier = [e for e in (self._ended(task_id) for task_id in before[-100:]) if e is not None]
+        if not earlier:
+            return (), ()
+        start = self._previous_start(earlier)
+        if sum(e.tokens for e in earlier[start:]) > budget:
+            start, room = len(earlier), budget // 2
+            while start and earlier[start - 1].tokens <= room:
+                start -= 1
+                room -= earlier[start].tokens
+        return tuple(earlier[start:]), tuple(earlier[:start])
+
+    def messages(self, refs: tuple[HistoryRef, ...]) -> tuple[Message, ...]:
+        """The messages that references stand for, exactly as they were."""
+        return tuple(m for ref in refs for m in transcript(self._aggregates.task(ref.task_id, at=ref.version).state))
+
+    def prefix(self, sha256: str) -> Prefix:
+        return msgspec.json.decode(self._blobs.get(sha256), type=Prefix)
+
+    def exact(self, task: Task) -> tuple[Prefix, list[Message]]:
+        """Prefix and all messages of the task's latest request, byte for byte, from events and blobs alone."""
+        prefix = self.prefix(task.prefix_sha256)
+        return prefix, [Message("system", prefix.system), *self.messages(task.history or ()), *task.messages]
+
+    def _ended(self, task_id: str) -> Earlier | None:
+        task = self._aggregates.task(task_id).state
+        if not task.ended or not task.messages:
+            return None
+        messages = transcript(task)
+        return Earlier(HistoryRef(task_id, task.version), messages, sum(map(message_tokens, messages)))
+
+    def _previous_start(self, earlier: list[Earlier]) -> int:
+        refs = self._aggregates.task(earlier[-1].ref.task_id).state.history or ()
+        if not refs:
+            return len(earlier) - 1
+        ids = [e.ref.task_id for e in earlier]
+        return ids.index(refs[0].task_id) if refs[0].task_id in ids else len(earlier) - 1

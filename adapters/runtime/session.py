@@ -1,0 +1,102 @@
+"""One task in the hands of a worker: its state, and the commands that are not yet in the log."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import structlog
+
+from adapters.store.event_store import EventStore, Write
+from adapters.store.tasks import Aggregates
+from domain.errors import ConcurrencyConflict, Conflict
+from domain.events import Actor
+from domain.ids import task_stream
+from domain.task.commands import Command
+from domain.task.decide import decide
+from domain.task.evolve import evolve, fold
+from domain.task.state import Task
+
+_log = structlog.get_logger()
+R = TypeVar("R")
+
+
+async def in_thread(call: Callable[..., R], *args: Any, **kwargs: Any) -> R:
+    """Runs a blocking call of the store; a cancelled caller still waits for it, so that nothing is half known."""
+    future = asyncio.ensure_future(asyncio.to_thread(call, *args, **kwargs))
+    try:
+        return await asyncio.shield(future)
+    except asyncio.CancelledError:
+        await asyncio.wait([future])
+        raise
+
+
+class TaskSession:
+    """Applies commands to a task and appends their events. Outcomes of effects that may be repeated wait for the next
+    flush, so that a step costs few appends; everything is in the log before the next effect starts."""
+
+    def __init__(self, store: EventStore, aggregates: Aggregates, task_id: str) -> None:
+        self._store = store
+        self._aggregates = aggregates
+        self.task_id = task_id
+        self.state = Task(task_id=task_id)
+        self._stored = self.state
+        self._last_id = ""
+        self._waiting: list[Command] = []
+
+    async def load(self) -> None:
+        loaded = await in_thread(self._aggregates.task, self.task_id)
+        self.state = self._stored = loaded.state
+        self._last_id = loaded.last_event_id
+        self._waiting.clear()
+
+    def apply(self, command: Command) -> None:
+        """Decides and evolves in memory; the events follow with the next flush. Raises ``Conflict``."""
+        for event in decide(self.state, command):
+            self.state = evolve(self.state, event)
+        self._waiting.append(command)
+
+    async def commit(self, command: Command) -> bool:
+        """Applies and flushes; False when the log has moved so that the command does not hold any more."""
+        self.apply(command)
+        return command in await self.flush()
+
+    async def flush(self, actor: Actor = "runtime") -> list[Command]:
+        """Appends what waits and returns the commands that hold. When somebody else appended first (a person
+        cancelled, say), the commands are decided again in the new state."""
+        while self._waiting:
+            events, state, held = [], self._stored, []
+            for command in self._waiting:
+                try:
+                    decided = decide(state, command)
+                except Conflict as conflict:
+                    _log.info(
+                        "command_overtaken", task_id=self.task_id, command=type(command).__name__, why=str(conflict)
+                    )
+                    continue
+                held.append(command)
+                for event in decided:
+                    state = evolve(state, event)
+                events += decided
+            self._waiting = held
+            if not events:
+                self._waiting, self.state = [], self._stored
+                return held
+            write = Write(task_stream(self.task_id), self._stored.version, events)
+            try:
+                stored = await in_thread(
+                    self._store.append, [write], actor=actor, correlation_id=self.task_id, caused_by=self._last_id
+                )
+            except ConcurrencyConflict:
+                await self._catch_up()
+                continue
+            self.state = self._stored = state
+            self._last_id = stored[-1].id
+            self._waiting = []
+            return held
+        return []
+
+    async def _catch_up(self) -> None:
+        log = await in_thread(self._store.load, task_stream(self.task_id), self._stored.version)
+        self._stored = fold(self.task_id, log, self._stored)
+        if log:
+            self._last_id = log[-1].id

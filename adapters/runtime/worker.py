@@ -1,0 +1,148 @@
+"""The queue's worker (procrastinate): a job is «advance this task», its lock is the task's id."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+
+import procrastinate
+import psycopg
+import structlog
+from procrastinate import exceptions
+from procrastinate.jobs import Status
+
+from adapters.runtime.interpreter import Interpreter
+from domain.errors import DuckError, NotFound, StorageError
+
+QUEUE, JOB = "tasks", "advance"
+HEARTBEAT_SECONDS = 10
+STALLED_SECONDS = 30
+RETRY_SECONDS = 5
+_log = structlog.get_logger()
+
+
+def install_queue(conninfo: str) -> None:
+    """Makes the queue's tables where they are missing."""
+    with psycopg.connect(conninfo, autocommit=True) as conn:
+        conn.execute("SELECT pg_advisory_lock(7263003)")
+        try:
+            if conn.execute("SELECT to_regclass('procrastinate_jobs')").fetchone() == (None,):
+                sql = procrastinate.schema.SchemaManager.get_schema()
+                conn.execute(sql.encode())
+        finally:
+            conn.execute("SELECT pg_advisory_unlock(7263003)")
+
+
+class Worker:
+    """Runs jobs until stopped; survives a database that goes away and comes back."""
+
+    def __init__(self, conninfo: str, interpreter: Interpreter, name: str, concurrency: int) -> None:
+        self._conninfo = conninfo
+        self._interpreter = interpreter
+        self._name = name
+        self._concurrency = concurrency
+        self._run: asyncio.Task[None] | None = None
+        self._rescue: asyncio.Task[None] | None = None
+        self.running = False
+        self._app = self._make_app()
+
+    def _make_app(self) -> procrastinate.App:
+        connector = procrastinate.PsycopgConnector(
+            conninfo=self._conninfo, min_size=1, max_size=self._concurrency + 3, timeout=5
+        )
+        app = procrastinate.App(connector=connector)
+        app.task(name=JOB, queue=QUEUE)(self._advance)
+        return app
+
+    async def _advance(self, task_id: str) -> None:
+        try:
+            later = await self._interpreter.advance(task_id)
+        except NotFound:
+            _log.warning("job_without_task", task_id=task_id)
+            return
+        except StorageError as error:
+            _log.warning("task_waits_for_database", task_id=task_id, error=str(error))
+            later = True
+        except DuckError as error:
+            _log.error("advance_failed", task_id=task_id, error=str(error))
+            raise
+        if later:
+            await self._defer_later(task_id)
+
+    async def _defer_later(self, task_id: str) -> None:
+        while True:
+            try:
+                job = self._app.configure_task(JOB, queue=QUEUE, lock=task_id, schedule_in={"seconds": RETRY_SECONDS})
+                await job.defer_async(task_id=task_id)
+                return
+            except (exceptions.ConnectorException, psycopg.Error):
+                await asyncio.sleep(1)
+
+    async def start(self, alone: bool, outstanding: Callable[[], list[str]]) -> None:
+        """Starts working. ``alone``: no other process can be running jobs, so what is marked as running was left
+        behind by a crash. ``outstanding`` lists tasks that should be running; those get a job again."""
+        await self._open_and_recover(alone, outstanding)
+        self._run = asyncio.create_task(self._supervise(), name="worker")
+        self._rescue = asyncio.create_task(self._rescue_stalled(), name="rescue-stalled")
+
+    async def stop(self) -> None:
+        """Ends within about 10 s: running effects are given a moment, then cancelled and handed back."""
+        for job in (self._rescue, self._run):
+            if job is not None:
+                job.cancel()
+                with suppress(asyncio.CancelledError, Exception):
+                    await asyncio.wait_for(asyncio.shield(job), 12)
+        with suppress(Exception):
+            await self._app.close_async()
+
+    async def _open_and_recover(self, alone: bool, outstanding: Callable[[], list[str]]) -> None:
+        await self._app.open_async()
+        if alone:
+            await self._hand_back(await self._jobs_of_the_dead())
+        waiting = {job.lock for job in await self._app.job_manager.list_jobs_async(queue=QUEUE, status="todo")}
+        waiting |= {job.lock for job in await self._app.job_manager.list_jobs_async(queue=QUEUE, status="doing")}
+        for task_id in await asyncio.to_thread(outstanding):
+            if task_id not in waiting:
+                await self._app.configure_task(JOB, queue=QUEUE, lock=task_id).defer_async(task_id=task_id)
+
+    async def _jobs_of_the_dead(self) -> list[procrastinate.jobs.Job]:
+        return list(await self._app.job_manager.list_jobs_async(queue=QUEUE, status="doing"))
+
+    async def _hand_back(self, jobs: list[procrastinate.jobs.Job]) -> None:
+        """A lock held by a dead job would keep its task from ever running again."""
+        for job in jobs:
+            _log.info("job_handed_back", task_id=job.lock)
+            await self._app.job_manager.finish_job(job, status=Status.FAILED, delete_job=True)
+            if job.lock:
+                await self._app.configure_task(JOB, queue=QUEUE, lock=job.lock).defer_async(task_id=job.lock)
+
+    async def _rescue_stalled(self) -> None:
+        """Takes over from workers whose heartbeat has stopped."""
+        while True:
+            await asyncio.sleep(HEARTBEAT_SECONDS)
+            try:
+                stalled = await self._app.job_manager.get_stalled_jobs(
+                    queue=QUEUE, seconds_since_heartbeat=STALLED_SECONDS
+                )
+                await self._hand_back(list(stalled))
+            except (exceptions.ProcrastinateException, psycopg.Error) as error:
+                _log.warning("rescue_waits_for_database", error=str(error))
+
+    async def _supervise(self) -> None:
+        pause = 0.5
+        while True:
+            try:
+                self.running = True
+                await self._app.run_worker_async(
+                    queues=[QUEUE], name=self._name, concurrency=self._concurrency, install_signal_handlers=False,
+                    delete_jobs="always", shutdown_graceful_timeout=4, update_heartbeat_interval=HEARTBEAT_SECONDS,
+                    stalled_worker_timeout=STALLED_SECONDS, fetch_job_polling_interval=2,
+                )  # fmt: skip
+                pause = 0.5
+            except asyncio.CancelledError:
+                raise
+            except Exception as error:  # noqa: BLE001 - whatever ended the worker, it must come back
+                _log.warning("worker_stopped", error=str(error).splitlines()[0] if str(error) else repr(error))
+            finally:
+                self.running = False
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, 5)

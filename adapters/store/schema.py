@@ -1,0 +1,36 @@
+"""Tables that belong to the log: command keys, blobs, snapshots. Events have their own, made by the library."""
+
+import psycopg
+
+from adapters.store.recorder import TABLE
+
+_LOCK = 7_263_001
+_STATEMENTS = (
+    "CREATE TABLE IF NOT EXISTS command_keys (key text PRIMARY KEY, at timestamptz NOT NULL DEFAULT now())",
+    "CREATE TABLE IF NOT EXISTS blobs (sha256 text PRIMARY KEY, body bytea NOT NULL, at timestamptz NOT NULL DEFAULT now())",
+    "CREATE TABLE IF NOT EXISTS task_snapshots "
+    "(stream text PRIMARY KEY, version bigint NOT NULL, schema text NOT NULL, last_event_id text NOT NULL, state bytea NOT NULL)",
+)
+_VIEW = f"""
+CREATE OR REPLACE VIEW event_log AS
+SELECT notification_id AS position, originator_id AS stream, originator_version AS version, topic AS type,
+       convert_from(state, 'UTF8')::json AS body
+FROM {TABLE}"""
+
+
+def create_log_tables(conninfo: str) -> None:
+    """Makes what is missing; several processes may do so at once."""
+    with psycopg.connect(conninfo, autocommit=True) as conn:
+        conn.execute("SELECT pg_advisory_lock(%s)", (_LOCK,))
+        try:
+            for statement in _STATEMENTS:
+                conn.execute(statement)
+        finally:
+            conn.execute("SELECT pg_advisory_unlock(%s)", (_LOCK,))
+
+
+def create_log_view(conninfo: str) -> None:
+    """A view in which psql reads events as JSON. The events table must exist."""
+    with psycopg.connect(conninfo) as conn:
+        conn.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+        conn.execute(_VIEW)

@@ -1,0 +1,1 @@
+"""Tests; a package so that the doubles can be run as modules."""
