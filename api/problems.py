@@ -2,10 +2,10 @@
 
 from typing import Any
 
+import structlog
 from litestar import Request, Response
 from litestar.exceptions import HTTPException, NotFoundException, ValidationException
 from msgspec import Struct
-import structlog
 
 from domain import errors as d
 from domain.directive import InvalidDirective

@@ -109,7 +109,7 @@ class Gate:
         return hmac.compare_digest(given.encode("utf-8", "replace"), self._token)
 
     def _check_body(self, method: str, headers: dict[str, str]) -> None:
-        if method not in _WRITES or headers.get("content-length", "0") == "0" and "transfer-encoding" not in headers:
+        if method not in _WRITES or (headers.get("content-length", "0") == "0" and "transfer-encoding" not in headers):
             return
         kind = headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "application/json":

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import signal
 import socket
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 
 import uvicorn
 
@@ -45,8 +45,9 @@ class _Server(uvicorn.Server):
         yield
 
 
-async def serve(runtime: Runtime, sock: socket.socket, on_ready: Callable[[], None]) -> None:
-    """Serves until SIGINT or SIGTERM; ``on_ready`` is called when requests are answered."""
+@contextlib.asynccontextmanager
+async def running(runtime: Runtime, sock: socket.socket) -> AsyncIterator[None]:
+    """The runtime started and its application answering on ``sock`` while the context is open."""
     config = uvicorn.Config(
         create_app(runtime),
         log_level="warning",
@@ -58,24 +59,28 @@ async def serve(runtime: Runtime, sock: socket.socket, on_ready: Callable[[], No
         server_header=False,
     )
     server = _Server(config)
-    loop = asyncio.get_running_loop()
-    stopped = runtime.stopping
-
-    for sig in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(sig, stopped.set)
     await runtime.start()
     serving = asyncio.create_task(server.serve(sockets=[sock]))
     try:
         while not server.started and not serving.done():
             await asyncio.sleep(0.01)
-        on_ready()
-        waiter = asyncio.create_task(stopped.wait())
-        await asyncio.wait({serving, waiter}, return_when=asyncio.FIRST_COMPLETED)
-        waiter.cancel()
+        yield
     finally:
-        stopped.set()
+        runtime.stopping.set()
         server.should_exit = True
         await asyncio.wait([serving], timeout=5)
         await runtime.stop()
+
+
+async def serve(runtime: Runtime, sock: socket.socket, on_ready: Callable[[], None]) -> None:
+    """Serves until SIGINT or SIGTERM; ``on_ready`` is called when requests are answered."""
+    loop = asyncio.get_running_loop()
+    for sig in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(sig, runtime.stopping.set)
+    try:
+        async with running(runtime, sock):
+            on_ready()
+            await runtime.stopping.wait()
+    finally:
         for sig in (signal.SIGINT, signal.SIGTERM):
             loop.remove_signal_handler(sig)

@@ -44,10 +44,10 @@ __all__ = [
     "NotFound",
     "SetupError",
     "StorageError",
+    "TooLarge",
     "ToolError",
     "ToolRefused",
     "ToolTimeout",
-    "TooLarge",
 ]
 
 

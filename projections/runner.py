@@ -128,7 +128,7 @@ class ProjectionRunner:
             if isinstance(error, StorageError) or error.connection_invalidated or _gone(error):
                 raise
             return self._failed(projection, error)
-        except Exception as error:  # noqa: BLE001 - any bug in a fold must park that projection only
+        except Exception as error:
             return self._failed(projection, error)
 
     def _step(self, projection: Projection, limit: int) -> bool:
@@ -172,7 +172,7 @@ class ProjectionRunner:
             if isinstance(error, StorageError) or error.connection_invalidated or _gone(error):
                 raise
             self._mark(projection, error)
-        except Exception as error:  # noqa: BLE001 - as in _advance
+        except Exception as error:
             self._mark(projection, error)
 
     def _mark(self, projection: Projection, error: Exception) -> None:

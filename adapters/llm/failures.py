@@ -18,7 +18,9 @@ from domain.errors import (
 )
 
 _OVERFLOW_TYPES = {"exceed_context_size_error", "context_length_exceeded"}
-_OVERFLOW_TEXT = re.compile(r"maximum context length is (\d+) tokens.*?(\d+) (?:input |prompt )?tokens", re.IGNORECASE | re.DOTALL)
+_OVERFLOW_TEXT = re.compile(
+    r"maximum context length is (\d+) tokens.*?(\d+) (?:input |prompt )?tokens", re.IGNORECASE | re.DOTALL
+)
 _GRAMMAR = re.compile(r"grammar|json[_ ]schema|generate parser|initialize samplers", re.IGNORECASE)
 _TEMPLATE = re.compile(r"template|jinja|tool call arguments", re.IGNORECASE)
 _UNREADABLE_OUTPUT = re.compile(r"failed to parse input|produced output that does not match", re.IGNORECASE)

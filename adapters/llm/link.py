@@ -18,7 +18,7 @@ _JSON_TIMEOUT = 30.0
 """Seconds for the small requests (/props, /tokenize …), which a server answers even while it generates."""
 
 
-class HttpRefusal(Exception):  # noqa: N818  (not an error until somebody decides so)
+class HttpRefusal(Exception):
     """An HTTP answer other than 200, before anybody decided what it means."""
 
     def __init__(self, status: int, error: dict[str, Any]) -> None:

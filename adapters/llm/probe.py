@@ -15,6 +15,8 @@ from domain.model import Transport
 
 _STEPS = 3
 _PERSON = "Why do the tests fail?"
+_TEMPLATE_FAILURES = (400, 500)
+"""How llama-server answers when a template raises; anything else (loading, no access) is no verdict on the template."""
 _NEXT = "Thanks. And now the documentation."
 _TOOL = {
     "type": "function",
@@ -151,6 +153,8 @@ async def _try(server: ModelServer, transport: Transport, observations: Observat
             lost.append(len(before) - _common(before, prompt))
             before = prompt
     except HttpRefusal as refused:
+        if refused.status not in _TEMPLATE_FAILURES:
+            raise server.link.failure(refused) from None
         return Trial(
             transport, observations, reasoning, problem=str(refused.error.get("message", refused.status))[:300]
         )

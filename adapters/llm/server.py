@@ -12,7 +12,7 @@ from adapters.llm.props import Props, read_props
 from adapters.llm.reply import ReplyBuilder
 from adapters.llm.sse import SseDecoder
 from adapters.llm.text import short_model
-from domain.errors import ModelLoading, ModelProtocolError, ModelUnavailable
+from domain.errors import ModelLoading, ModelRejected, ModelUnavailable
 from domain.messages import Message
 from domain.model import Delta, ModelReply, ModelRequest
 
@@ -64,7 +64,7 @@ class ModelServer:
             except ModelUnavailable:
                 self._forget()  # another server may come up at this address
                 raise
-        raise ModelProtocolError(f"{self.link.shown} refuses one field of the request after another.")
+        raise ModelRejected(f"{self.link.shown} refuses one field of the request after another.")
 
     async def rendered(self, messages: tuple[Message, ...], tools: tuple[dict[str, Any], ...]) -> str | None:
         """The prompt that the chat template makes of the messages; None where the server cannot show it.

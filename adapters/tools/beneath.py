@@ -36,6 +36,8 @@ def open_beneath(root: int, path: str, flags: int) -> int:
 
 def _openat2(root: int, path: str, flags: int) -> int:
     raw = os.fsencode(path)
+    if b"\0" in raw:  # C would silently open what stands before it
+        raise OSError(errno.EINVAL, "NUL in a path", path)
     how = _OpenHow(flags | os.O_CLOEXEC, 0, _RESOLVE_BENEATH | _RESOLVE_NO_MAGICLINKS)
     code = errno.EAGAIN
     for _ in range(_RACES):

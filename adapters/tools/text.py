@@ -10,23 +10,13 @@ _ESCAPES = re.compile(
 )
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _BIDI = re.compile(r"[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_SURROGATES = re.compile(r"[\ud800-\udfff]")
 _OVERWRITTEN = re.compile(r"[^\n]*\r(?=[^\n\r])")
 
 
 def storable(text: str) -> str:
     """``text`` as every store and JSON document takes it: NUL as ␀, halves of surrogate pairs as �."""
-    return text.replace("\0", "␀").encode("utf-8", "replace").decode("utf-8") if not _plain(text) else text
-
-
-def _plain(text: str) -> bool:
-    """Whether nothing has to be replaced."""
-    if "\0" in text:
-        return False
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
+    return _SURROGATES.sub("\ufffd", text.replace("\0", "␀"))
 
 
 def shown(text: str) -> str:

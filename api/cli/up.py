@@ -1,78 +1,59 @@
 """``ducklm up``, ``serve`` and ``worker``: the program itself."""
 
 import asyncio
-import os
 import socket
 import time
 from collections.abc import Callable
-from pathlib import Path
-
-import msgspec
-from filelock import FileLock, Timeout
 
 from api.bootstrap import make_runtime, prepare_home
-from api.cli.output import err, out
+from api.cli.output import err, out, print_json_line
+from api.cli.running import only_one, write_server_file
 from api.logs import configure_logs
 from api.runtime import Runtime
 from api.server import address, listen, serve
 from api.settings import Settings
-from domain.errors import SetupError
 
 
-class Running(msgspec.Struct, frozen=True):
-    """What ``$DUCKLM_HOME/server.json`` says of the server that runs: for the other commands."""
-
-    url: str
-    pid: int
-
-
-def server_file(home: Path) -> Path:
-    return home / "server.json"
-
-
-def up(settings: Settings, with_worker: bool = True) -> None:
+def up(settings: Settings, with_worker: bool = True, as_json: bool = False) -> None:
     """Everything in one process: database, engine, projections, worker and API, until Ctrl-C. Raises ``SetupError``."""
     started = time.monotonic()
     home = prepare_home(settings)
     configure_logs(settings.log_level, home / "logs" / "ducklm.log")
-    lock = FileLock(home / "up.lock")
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        raise SetupError(
-            f"DuckLM is already running on {home}; stop it first, or use another folder with DUCKLM_HOME"
-        ) from None
-    with lock:
+    with only_one(home):
         sock = listen(settings)
         try:
-            asyncio.run(_run(settings, sock, with_worker, started))
+            asyncio.run(_run(settings, sock, with_worker, started, as_json))
         finally:
             sock.close()
-            server_file(home).unlink(missing_ok=True)
-    out.print("stopped; everything is kept")
+    if not as_json:
+        out.print("stopped; everything is kept")
 
 
-async def _run(settings: Settings, sock: socket.socket, with_worker: bool, started: float) -> None:
-    report = _reporter(started)
+async def _run(settings: Settings, sock: socket.socket, with_worker: bool, started: float, as_json: bool) -> None:
+    report = reporter(started)
     runtime = await make_runtime(settings, report, with_worker=with_worker)
     url = address(sock)
 
     def on_ready() -> None:
-        server_file(runtime.home).write_bytes(msgspec.json.encode(Running(url, os.getpid())))
-        out.print(f"[bold green]DuckLM ready at[/] {url}/?token={runtime.token}")
-        _hints(runtime)
+        write_server_file(runtime.home, url)
+        if as_json:
+            print_json_line({"url": url, "login": f"{url}/?token={runtime.token}", "home": str(runtime.home)})
+        else:
+            out.print(f"[bold green]DuckLM ready at[/] {url}/?token={runtime.token}")
+            _hints(runtime)
 
     await serve(runtime, sock, on_ready)
 
 
-def _reporter(started: float) -> Callable[[str], None]:
+def reporter(started: float) -> Callable[[str], None]:
     """Progress lines, each once, with the seconds since the start."""
     last = [""]
 
     def report(text: str) -> None:
         if text != last[0]:
             last[0] = text
-            err.print(f"[dim]{time.monotonic() - started:5.1f} s[/]  {text}", markup=True)
+            err.print(f"[dim]{time.monotonic() - started:5.1f} s[/]  ", end="")
+            err.print(text, markup=False)
 
     return report
 
@@ -84,19 +65,22 @@ def _hints(runtime: Runtime) -> None:
             "The built-in model is a very small one, for smoke tests only. For real work start a llama-server and set\n"
             "DUCKLM_LLAMA_URL=http://127.0.0.1:8080, or set DUCKLM_MODEL to a GGUF file."
         )
-    out.print(f"workspace {runtime.settings.workspace_path} · data {runtime.home} · Ctrl-C stops")
+    out.print(f"workspace {runtime.settings.workspace_path} · data {runtime.home} · Ctrl-C stops", markup=False)
 
 
-async def work(settings: Settings) -> None:
+async def work(settings: Settings, as_json: bool = False) -> None:
     """A worker of its own, beside servers elsewhere on the same database, until SIGINT or SIGTERM."""
     import signal
 
     configure_logs(settings.log_level)
-    runtime = await make_runtime(settings, _reporter(time.monotonic()))
+    runtime = await make_runtime(settings, reporter(time.monotonic()))
     loop = asyncio.get_running_loop()
     for sig in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(sig, runtime.stopping.set)
     await runtime.start()
-    out.print(f"worker with {settings.concurrency} places is ready · Ctrl-C stops")
+    if as_json:
+        print_json_line({"worker": True, "concurrency": settings.concurrency})
+    else:
+        out.print(f"worker with {settings.concurrency} places is ready · Ctrl-C stops")
     await runtime.stopping.wait()
     await runtime.stop()

@@ -107,7 +107,7 @@ class LlamaApp:
         return None
 
     def _props(self) -> dict[str, Any]:
-        caps = {name: self.native_tools for name in TOOL_CAPS}
+        caps = dict.fromkeys(TOOL_CAPS, self.native_tools)
         caps |= {"supports_preserve_reasoning": False, "supports_system_role": True, "supports_string_content": True}
         return {
             "default_generation_settings": {"params": {}, "n_ctx": self.n_ctx},

@@ -20,6 +20,7 @@ from domain.messages import Message
 from domain.model import Delta, ModelReply, ModelRequest, RoleName
 from domain.roles import ROLE_NAMES, RoleConfig
 from tests.doubles.scripted_llama import (
+    Reply,
     ScriptedLlama,
     act,
     calls,
@@ -85,15 +86,11 @@ async def test_native_tool_calls_become_a_directive() -> None:
         native = ModelRequest("action", "t", "c", asked().messages, "native_tools", native_tools())
         reply, deltas = await ask(llama, native)
         finished, _ = await ask(llama, native)
-    directive = parse_directive_of(reply)
-    assert [(a.tool, a.arguments) for a in directive] == [("list_dir", {"path": "."})]
+    directive = parse_tool_calls([(c.name, c.arguments) for c in reply.tool_calls])
+    assert [(a.tool, a.arguments) for a in directive.actions] == [("list_dir", {"path": "."})]
     assert reply.finish_reason == "tool_calls"
     assert "list_dir" in "".join(d.text for d in deltas if d.kind == "tool_call")
     assert parse_tool_calls([(c.name, c.arguments) for c in finished.tool_calls]).done
-
-
-def parse_directive_of(reply: ModelReply) -> list:  # type: ignore[type-arg]
-    return list(parse_tool_calls([(c.name, c.arguments) for c in reply.tool_calls]).actions)
 
 
 async def test_the_same_directive_by_schema() -> None:
@@ -126,10 +123,10 @@ async def test_odd_but_whole_answers_are_reported_as_they_are() -> None:
     ],
 )
 async def test_a_fault_after_tokens_were_shown_is_reported_and_not_retried(
-    fault: object, kind: type[ModelError]
+    fault: Reply, kind: type[ModelError]
 ) -> None:
     async with ScriptedLlama() as llama:
-        llama.push("thinker", fault)  # type: ignore[arg-type]
+        llama.push("thinker", fault)
         with pytest.raises(kind):
             await ask(llama)
         assert len(llama.requests) == 1
@@ -139,9 +136,9 @@ async def test_a_fault_after_tokens_were_shown_is_reported_and_not_retried(
     "fault",
     [drop(after=0), cut(after=0), malformed_body(), http_error(502), http_error(503, "upstream"), http_error(500)],
 )
-async def test_a_fault_before_the_first_token_is_retried(fault: object) -> None:
+async def test_a_fault_before_the_first_token_is_retried(fault: Reply) -> None:
     async with ScriptedLlama() as llama:
-        llama.push("thinker", fault, say("at last"))  # type: ignore[arg-type]
+        llama.push("thinker", fault, say("at last"))
         reply, _ = await ask(llama)
         assert reply.content == "at last"
         assert len(llama.requests) == 2
@@ -193,7 +190,7 @@ async def test_refusals_carry_the_servers_words() -> None:
             llama.push("recall", http_error(400, "failed to parse grammar", "invalid_request_error"))
             schema = response_schema("recall_selection")
             request = ModelRequest("recall", "t", "c", asked().messages, "json_schema", (), "recall_selection", schema)
-            with pytest.raises(ModelRejected, match="recall_selection.*failed to parse grammar"):
+            with pytest.raises(ModelRejected, match=r"recall_selection.*failed to parse grammar"):
                 await client.chat(request, lambda _: None)
 
 
@@ -231,9 +228,9 @@ async def test_endless_tokens_are_cut_and_the_connection_closed() -> None:
 
 
 @pytest.mark.parametrize("reply", [slow(say("word " * 500), 0.01), hang(30)], ids=["among tokens", "in prefill"])
-async def test_cancelling_closes_the_connection_at_once(reply: object) -> None:
+async def test_cancelling_closes_the_connection_at_once(reply: Reply) -> None:
     async with ScriptedLlama() as llama, client_of(llama) as client:
-        llama.push("thinker", reply)  # type: ignore[arg-type]
+        llama.push("thinker", reply)
         running = asyncio.create_task(client.chat(asked(limit=5000), lambda _: None))
         await llama.wait_until(lambda s: len(s.requests) == 1)
         await asyncio.sleep(0.1)
@@ -284,7 +281,9 @@ async def test_tokens_are_counted_by_the_server(own_counter: bool) -> None:
         with_tools = await client.count_tokens("thinker", asked().messages, native_tools())
         await client.chat(asked(), lambda _: None)
         assert counted == llama.requests[0].prompt_tokens
-    assert counted is not None and with_tools is not None and with_tools > counted
+    assert counted is not None
+    assert with_tools is not None
+    assert with_tools > counted
 
 
 async def test_every_role_is_pinged_through_each_server_once() -> None:
@@ -296,7 +295,8 @@ async def test_every_role_is_pinged_through_each_server_once() -> None:
         assert [r.body["max_tokens"] for r in llama.requests] == [1]
         llama.push("*", hang(30), http_error(502))
         busy = await client.ping("thinker")
-        assert not busy.ok and "busy" in busy.error
+        assert not busy.ok
+        assert "busy" in busy.error
         assert "502" in (await client.ping("thinker")).error
         await llama.stop()
         assert all("Nothing answers" in p.error for p in await client.ping_all())

@@ -17,6 +17,10 @@ from domain.errors import (
 )
 
 URL = "http://127.0.0.1:8080"
+OPENAI_OVERFLOW = (
+    '{"error":{"code":"context_length_exceeded","message":"This model\'s maximum context length is 4096 tokens. '
+    'However, your messages resulted in 6000 tokens."}}'
+)
 
 
 def _error(status: int, body: str, schema: str = "", secret: str = "") -> ModelError:
@@ -58,8 +62,7 @@ def test_status_and_message_decide(status: int, body: str, kind: type[ModelError
             (6024, 4096),
         ),
         (
-            '{"error":{"code":"context_length_exceeded","message":"This model\'s maximum context length is 4096 tokens. '
-            'However, your messages resulted in 6000 tokens."}}',
+            OPENAI_OVERFLOW,
             (6000, 4096),
         ),
         ('{"message":"maximum context length is 2048 tokens and your request has 3000 input tokens"}', (3000, 2048)),

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from adapters.llm import HttpModelClient, TransportProbe
+from adapters.llm import HttpModelClient, RetryPolicy, TransportProbe
 from adapters.llm.probe import Trial, choose
 from domain.model import ServerInfo
 from domain.roles import RoleConfig
@@ -64,6 +64,7 @@ class Server:
         self.caps = caps
         self.template = "one"
         self.rendered = 0
+        self.loading_at = -1
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
         if request.url.path == "/props":
@@ -73,6 +74,8 @@ class Server:
             )
         if request.url.path == "/apply-template" and self.render:
             self.rendered += 1
+            if self.rendered == self.loading_at:
+                return httpx.Response(503, json={"error": {"message": "Loading model", "type": "unavailable_error"}})
             try:
                 return httpx.Response(200, json={"prompt": self.render(json.loads(request.content)["messages"])})
             except TemplateError as error:
@@ -82,7 +85,8 @@ class Server:
 
 def _client(server: Server, info_ttl: float = 60.0) -> HttpModelClient:
     roles = {"action": RoleConfig("action", "http://m", "act"), "thinker": RoleConfig("thinker", "http://m", "think")}
-    return HttpModelClient(roles, transport=httpx.MockTransport(server), info_ttl=info_ttl)  # type: ignore[arg-type]
+    retries = RetryPolicy(base=0.0)
+    return HttpModelClient(roles, retries=retries, transport=httpx.MockTransport(server), info_ttl=info_ttl)  # type: ignore[arg-type]
 
 
 async def _probe(server: Server) -> TransportProbe:
@@ -155,6 +159,14 @@ async def test_a_template_is_probed_once_and_a_new_one_again() -> None:
         server.template, server.render = "two", native_breaks
         assert await client.transport("action") == "json_schema"
         assert server.rendered == 2 * first
+
+
+async def test_a_server_that_loads_in_mid_probe_is_asked_again() -> None:
+    server = Server(append_only)
+    server.loading_at = 3
+    found = await _probe(server)
+    assert found.transport == "native_tools"
+    assert not any(trial.problem for trial in found.trials)
 
 
 async def test_properties_are_read_leniently() -> None:

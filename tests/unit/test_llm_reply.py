@@ -102,7 +102,7 @@ def test_calls_without_ids_get_distinct_steady_ones() -> None:
 def test_surrogates_and_nuls_are_cleaned_across_chunks() -> None:
     s = Stream()
     for text in ("\\ud83d", "\\ude00 a\\u0000b", " \\ud83d"):
-        s.builder.take('{"choices":[{"index":0,"delta":{"content":"%s"}}]}' % text)
+        s.builder.take('{"choices":[{"index":0,"delta":{"content":"' + text + '"}}]}')
     reply = s.done()
     assert reply.content == "😀 ab \ufffd"
     assert s.told("content") == reply.content

@@ -158,7 +158,7 @@ export const en = {
   "approval.risk.low": "low risk",
   "approval.risk.medium": "medium risk",
   "approval.risk.high": "high risk",
-  "approval.workspace": "in",
+  "approval.workspace": "Workspace",
   "approval.why": "Why you are asked",
   "approval.exact": "What you allow is exactly what runs: SHA-256 {sha}",
   "approval.arguments": "Further arguments",

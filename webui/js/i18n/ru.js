@@ -158,7 +158,7 @@ export const ru = {
   "approval.risk.low": "риск низкий",
   "approval.risk.medium": "риск средний",
   "approval.risk.high": "риск высокий",
-  "approval.workspace": "где",
+  "approval.workspace": "Рабочая папка",
   "approval.why": "Почему вопрос",
   "approval.exact": "Выполнится в точности то, что вы разрешите: SHA-256 {sha}",
   "approval.arguments": "Другие аргументы",

@@ -35,7 +35,7 @@ export function ageGroup(iso, now = new Date()) {
 /** A short time: the hour today, else the day. */
 export function shortTime(iso, now = new Date()) {
   const group = ageGroup(iso, now);
-  const format = group === "today" || group === "yesterday" ? { hour: "2-digit", minute: "2-digit" } : { day: "numeric", month: "short" };
+  const format = group === "today" || group === "yesterday" ? { timeStyle: "short" } : { day: "numeric", month: "short" };
   return new Intl.DateTimeFormat(language.value, format).format(new Date(iso));
 }
 
