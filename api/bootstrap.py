@@ -13,6 +13,7 @@ from adapters.engine.start import start_engine
 from adapters.llm import Endpoint, HttpModelClient, load_constitution, load_roles
 from adapters.runtime.interpreter import Budgets, Interpreter, Ports
 from adapters.runtime.live import LiveFeed
+from adapters.runtime.worker import Worker
 from adapters.store.tail import LogTail
 from api.database import make_runner, open_database, prepare_home
 from api.runtime import Database, Runtime

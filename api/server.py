@@ -17,7 +17,7 @@ from domain.errors import SetupError
 def listen(settings: Settings) -> socket.socket:
     """A bound socket, before anything else is started: a port in use should cost nobody a minute of loading."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    sock = socket.socket(family, socket.SOCK_STREAM)
+    sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         sock.bind((settings.host, settings.port))
@@ -62,7 +62,7 @@ async def running(runtime: Runtime, sock: socket.socket) -> AsyncIterator[None]:
     await runtime.start()
     serving = asyncio.create_task(server.serve(sockets=[sock]))
     try:
-        while not server.started and not serving.done():
+        while not server.started and not serving.done():  # noqa: ASYNC110 - uvicorn has no event for it
             await asyncio.sleep(0.01)
         yield
     finally:

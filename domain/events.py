@@ -109,10 +109,7 @@ def decode_body(tag: str, body: bytes, stream: str, version: int, position: int 
     """An envelope from what is stored. Never raises for a bad body: it is then :class:`Unreadable`."""
     decoder = _DECODERS.get(tag)
     try:
-        if decoder is None:
-            b = _upcast(tag, body)
-        else:
-            b = decoder.decode(body)
+        b = _upcast(tag, body) if decoder is None else decoder.decode(body)
     except (msgspec.DecodeError, KeyError, TypeError, ValueError) as error:
         b = _unreadable(tag, body, str(error))
     return Envelope(position, stream, version, b.id, b.time, b.actor, b.corr, b.caus, b.data)

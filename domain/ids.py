@@ -5,7 +5,7 @@ from uuid import UUID, uuid5
 TASK_PREFIX = "task-"
 CONVERSATION_PREFIX = "conversation-"
 GRANTS_STREAM = "grants"
-RUNTIME_STREAM = "runtime"
+SERVERS_STREAM = "servers"
 
 _NAMESPACE = UUID("6f1d8a52-6c1e-5a6b-9d2c-3d0c5d0f7a11")
 

@@ -84,13 +84,55 @@ class ServerInfo(Struct, frozen=True):
     native_tools: bool = False
 
 
+Observations = Literal["tool", "user"]
+
+
+class Trial(Struct, frozen=True):
+    """One message shape. Figures are characters of the previous prompt that did not match any more: ``loop`` for each
+    tool step, ``final`` for the last one, whose observation also carries the change of role, ``next_message`` for the
+    person's next message. ``problem`` says why the template does not take the shape at all."""
+
+    transport: Transport
+    observations: Observations
+    reasoning: bool
+    loop: tuple[int, ...] = ()
+    final: int = 0
+    next_message: int = 0
+    problem: str = ""
+
+    @property
+    def lost(self) -> int:
+        return sum(self.loop) + self.final
+
+    @property
+    def keeps(self) -> bool:
+        """Whether a task is append-only in this shape (the person's next message may cost its last loop once)."""
+        return not self.problem and self.lost == 0
+
+
+class TransportProbe(Struct, frozen=True):
+    """What was chosen for a server and template, and why.
+
+    ``observations``: the message role that carries tool output. ``send_reasoning``: a reply's reasoning goes back with
+    it, because the template then keeps the prefix. ``reason`` is for people."""
+
+    url: str
+    model: str
+    template_hash: str
+    transport: Transport
+    observations: Observations
+    send_reasoning: bool
+    reason: str
+    trials: tuple[Trial, ...] = ()
+
+
 class ModelClient(Protocol):
     async def chat(self, request: ModelRequest, on_delta: Callable[[Delta], None]) -> ModelReply:
         """Runs one request to its end. Raises ``ModelError``; cancelling the coroutine frees the server's slot."""
         ...
 
-    async def transport(self, role: RoleName) -> Transport:
-        """The transport for constrained answers of this role, probed once per server and template."""
+    async def probe(self, role: RoleName) -> TransportProbe:
+        """How constrained answers of this role are asked for, tried out once per server and template."""
         ...
 
     async def info(self, role: RoleName) -> ServerInfo:

@@ -105,8 +105,10 @@ class ProjectionRunner:
 
     def catch_up(self) -> None:
         """Folds everything there is, in the calling thread; for tests and commands."""
-        while any([self._advance(p) for p in self.projections]):
-            pass
+        more = True
+        while more:
+            # a list, since every projection gets its batch whatever the others say
+            more = any([self._advance(p) for p in self.projections])  # noqa: C419
 
     def _run(self) -> None:
         while not self._stopping.is_set():

@@ -67,4 +67,3 @@ async def program(database_url: str, tmp_path: Path) -> AsyncIterator["Program"]
 
     async with start_program(database_url, tmp_path) as started:
         yield started
-

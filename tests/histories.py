@@ -3,6 +3,7 @@
 ``choose`` picks one of several options, so that Hypothesis or a seeded generator can drive it."""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from domain.errors import Conflict
@@ -22,8 +23,8 @@ Choose = Callable[[Sequence[Any]], Any]
 
 DIRECTIVES = (
     '{"intent":"look","actions":[{"tool":"list_dir","arguments":{"path":"."}}],"done":false}',
-    '{"intent":"читать","actions":[{"tool":"file_read","arguments":{"path":"заметка.txt"}},'
-    '{"tool":"search_files","arguments":{"pattern":"x"}}],"done":false}',
+    """{"intent":"читать","actions":[{"tool":"file_read","arguments":{"path":"заметка.txt"}},
+    {"tool":"search_files","arguments":{"pattern":"x"}}],"done":false}""",
     '{"intent":"run","actions":[{"tool":"shell_exec","arguments":{"command":"make"}}],"done":false}',
     '{"intent":"write","actions":[{"tool":"file_write","arguments":{"path":"a","content":"\\u0000b"}}],"done":true}',
     '{"intent":"enough","actions":[],"done":true}',
@@ -62,16 +63,13 @@ class Simulation:
         for _ in range(steps):
             if self.choose((False,) * 9 + (True,)):
                 self._interfere()
-            if not self._step():
-                if self.task.ended or not self._unblock():
-                    break
+            if not self._step() and (self.task.ended or not self._unblock()):
+                break
         return self
 
     def _interfere(self) -> None:
-        try:
+        with suppress(Conflict):
             self.act(self.choose((c.Cancel("no"), c.Pause("wait"), c.Resume(), c.Pause(""), c.Resume())))
-        except Conflict:
-            pass
 
     def _unblock(self) -> bool:
         task = self.task
@@ -121,7 +119,9 @@ class Simulation:
         usage, timings = Usage(100, 10, 90), Timings(90, 10, 5.0, 10, 20.0)
         if role != "action":
             text = self.choose(("Готово.", "", "done\x00"))
-            return ModelReply(text, self.choose(("", "hm")), (), self.choose(("stop", "length")), "m", usage, timings, 30.0)
+            return ModelReply(
+                text, self.choose(("", "hm")), (), self.choose(("stop", "length")), "m", usage, timings, 30.0
+            )
         if self.native:
             return ModelReply("", "", self.choose(NATIVE), "tool_calls", "m", usage, timings, 30.0)
         return ModelReply(self.choose(DIRECTIVES), "", (), "stop", "m", usage, timings, 30.0)

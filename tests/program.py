@@ -51,7 +51,9 @@ class Program:
         """Short names of a task's events, like ``tool_observed``."""
         return [e["type"].split(".")[1] for e in await self.events(task_id)]
 
-    async def until(self, task_id: str, reached: Callable[[dict[str, Any]], bool], seconds: float = 20) -> dict[str, Any]:
+    async def until(
+        self, task_id: str, reached: Callable[[dict[str, Any]], bool], seconds: float = 20
+    ) -> dict[str, Any]:
         """Waits until a task's view satisfies a condition."""
         end = time.monotonic() + seconds
         while True:
@@ -61,7 +63,9 @@ class Program:
             assert time.monotonic() < end, f"still {task['status']}: {task.get('waiting_for')}"
             await asyncio.sleep(0.02)
 
-    async def stream(self, method: str, path: str, body: Any = None, **headers: str) -> AsyncIterator[tuple[str, str, Any]]:
+    async def stream(
+        self, method: str, path: str, body: Any = None, **headers: str
+    ) -> AsyncIterator[tuple[str, str, Any]]:
         """Server-sent events as (event, id, data)."""
         async with self.http.stream(method, path, json=body, headers={"accept": "text/event-stream", **headers}) as r:
             assert r.status_code == 200, await r.aread()
@@ -80,7 +84,14 @@ class Program:
 
 def settings_for(database_url: str, home: Path, llama_url: str, **more: Any) -> Settings:
     return load_settings(
-        {}, home=str(home), database_url=database_url, llama_url=llama_url, token=TOKEN, port=0, log_level="error", **more
+        {},
+        home=str(home),
+        database_url=database_url,
+        llama_url=llama_url,
+        token=TOKEN,
+        port=0,
+        log_level="error",
+        **more,
     )
 
 

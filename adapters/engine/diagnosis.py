@@ -18,7 +18,7 @@ _CAUSES = (
     (("failed to load model",), "it cannot load the model: the file may be damaged or too new for it"),
 )
 _SIGNALS = {
-    4: "it was compiled for another processor: use another build, or set DUCKLM_ENGINE=xllamacpp",
+    4: "it was compiled for another processor: build one here (llama/build_vulkan.sh), or take it off PATH so that xllamacpp is used",
     6: "it gave up because of an error of its own, see its last words",
     9: "it was killed, most likely by the system for want of memory: use a smaller model or context",
     11: "it crashed: update it, or run it without the GPU",

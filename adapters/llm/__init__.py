@@ -2,7 +2,6 @@
 
 from adapters.llm.client import HttpModelClient
 from adapters.llm.ping import Ping
-from adapters.llm.probe import TransportProbe, Trial
 from adapters.llm.retry import RetryPolicy
 from adapters.llm.roles import Endpoint, load_constitution, load_roles
 from adapters.llm.schemas import SCHEMA_NAMES, MemoryDecision, RecallSelection, Reflection, response_schema
@@ -16,8 +15,6 @@ __all__ = [
     "RecallSelection",
     "Reflection",
     "RetryPolicy",
-    "TransportProbe",
-    "Trial",
     "load_constitution",
     "load_roles",
     "response_schema",

@@ -9,12 +9,12 @@ import httpx
 
 from adapters.llm.link import Link
 from adapters.llm.ping import Ping, ping_server
-from adapters.llm.probe import TransportProbe, probe
+from adapters.llm.probe import probe
 from adapters.llm.retry import DEFAULT_RETRIES, RetryPolicy, with_retries
 from adapters.llm.server import ModelServer
 from domain.errors import NotFound
 from domain.messages import Message
-from domain.model import Delta, ModelReply, ModelRequest, RoleName, ServerInfo, Transport
+from domain.model import Delta, ModelReply, ModelRequest, RoleName, ServerInfo, Transport, TransportProbe
 from domain.roles import RoleConfig
 
 _ServerKey = tuple[str, str, str]

@@ -4,14 +4,12 @@ A prompt is cached as far as the next one begins with it. So a short tool loop i
 (``/apply-template``: no token is generated), step by step, and each prompt is compared with the one before.
 """
 
-from typing import Any, Literal
-
-from msgspec import Struct
+from typing import Any
 
 from adapters.llm.link import HttpRefusal
 from adapters.llm.server import ModelServer
 from domain.messages import Message, ToolCall
-from domain.model import Transport
+from domain.model import Observations, Transport, TransportProbe, Trial
 
 _STEPS = 3
 _PERSON = "Why do the tests fail?"
@@ -26,47 +24,6 @@ _TOOL = {
         "parameters": {"type": "object", "properties": {"step": {"type": "integer"}}, "required": ["step"]},
     },
 }
-
-Observations = Literal["tool", "user"]
-
-
-class Trial(Struct, frozen=True):
-    """One message shape. Figures are characters of the previous prompt that did not match any more: ``loop`` for each
-    tool step, ``final`` for the last one, whose observation also carries the change of role, ``next_message`` for the
-    person's next message. ``problem`` says why the template does not take the shape at all."""
-
-    transport: Transport
-    observations: Observations
-    reasoning: bool
-    loop: tuple[int, ...] = ()
-    final: int = 0
-    next_message: int = 0
-    problem: str = ""
-
-    @property
-    def lost(self) -> int:
-        return sum(self.loop) + self.final
-
-    @property
-    def keeps(self) -> bool:
-        """Whether a task is append-only in this shape (the person's next message may cost its last loop once)."""
-        return not self.problem and self.lost == 0
-
-
-class TransportProbe(Struct, frozen=True):
-    """What was chosen for a server and template, and why.
-
-    ``observations``: the message role that carries tool output. ``send_reasoning``: a reply's reasoning goes back with
-    it, because the template then keeps the prefix. ``reason`` is for people."""
-
-    url: str
-    model: str
-    template_hash: str
-    transport: Transport
-    observations: Observations
-    send_reasoning: bool
-    reason: str
-    trials: tuple[Trial, ...] = ()
 
 
 async def probe(server: ModelServer) -> TransportProbe:

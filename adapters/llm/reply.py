@@ -18,6 +18,9 @@ CHARACTERS_PER_TOKEN = 16
 SLACK = 4096
 """A server that ignores ``max_tokens`` is stopped at this many characters a token, plus slack."""
 
+BLANKS = 512
+"""So much white space in a row is a small model caught in the gaps of a JSON grammar, which allow any amount of it."""
+
 _LENGTH, _TOOLS, _STOP = "length", "tool_calls", "stop"
 
 
@@ -47,6 +50,7 @@ class ReplyBuilder:
         self._calls: list[_PartialCall] = []
         self._by_index: dict[int, _PartialCall] = {}
         self._left = CHARACTERS_PER_TOKEN * request.max_output_tokens + SLACK
+        self._blanks = 0
         self._finish = ""
         self._usage: dict[str, Any] = {}
         self._timings: dict[str, Any] = {}
@@ -119,6 +123,10 @@ class ReplyBuilder:
         if not piece:
             return
         self._left -= len(piece)
+        if channel == "content" and self._request.transport != "text":
+            self._blanks = self._blanks + len(piece) if piece.isspace() else len(piece) - len(piece.rstrip())
+            if self._blanks > BLANKS:
+                self._left = 0
         self._say(channel, self._cleaners[channel].feed(piece))
 
     def _say(self, channel: str, text: str) -> None:

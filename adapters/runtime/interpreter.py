@@ -12,6 +12,7 @@ import structlog
 from msgspec import Struct
 
 from adapters.runtime.live import LiveFeed
+from adapters.runtime.probes import record_probe
 from adapters.runtime.prompting import History, make_prefix
 from adapters.runtime.session import TaskSession, in_thread
 from adapters.runtime.spool import Spool
@@ -33,7 +34,7 @@ from domain.errors import (
 from domain.events import Envelope
 from domain.grants import Grants
 from domain.ids import task_stream
-from domain.model import Delta, ModelClient, ModelRequest, RoleName
+from domain.model import Delta, ModelClient, ModelRequest, Observations, RoleName, Transport, TransportProbe
 from domain.roles import RoleConfig
 from domain.task import commands as c
 from domain.task.context import ContextInputs, Earlier, build_context
@@ -50,7 +51,7 @@ LOOP_SHARE = 0.8
 R = TypeVar("R")
 
 
-class Overtaken(Exception):  # noqa: N818 - not an error: another worker has the task
+class Overtaken(Exception):
     """Another worker started what this one was about to."""
 
 
@@ -77,6 +78,14 @@ class Ports(Struct, frozen=True):
     budgets: Budgets = Budgets()
 
 
+class _Shape(Struct, frozen=True):
+    """What the chat template needs so that a task's prompt only grows."""
+
+    transport: Transport
+    observations: Observations
+    send_reasoning: bool
+
+
 class Interpreter:
     """Advances tasks. One instance serves all tasks of a process; each ``advance`` owns one task at a time."""
 
@@ -84,14 +93,14 @@ class Interpreter:
         self._p = ports
         self._history = History(ports.aggregates, ports.blobs)
         self._grants = Grants()
+        self._probes: dict[tuple[str, str], TransportProbe] = {}
 
     async def advance(self, task_id: str) -> bool:
         """Carries a task on until it waits or has ended. True: it waits for its model server, try again later."""
         session = TaskSession(self._p.store, self._p.aggregates, task_id)
         await session.load()
-        if session.state.status == "paused" and session.state.resumes == "model":
-            if not await self._model_is_back(session):
-                return True
+        if _waits_for_model(session.state) and not await self._model_is_back(session):
+            return True
         run = _Cancellable()
         with (
             structlog.contextvars.bound_contextvars(task_id=task_id),
@@ -106,7 +115,7 @@ class Interpreter:
             except Overtaken as overtaken:
                 _log.info("task_overtaken", why=str(overtaken))
                 return False
-        return session.state.status == "paused" and session.state.resumes == "model"
+        return _waits_for_model(session.state)
 
     async def _carry_out(self, session: TaskSession, effect: Effect, run: "_Cancellable") -> None:
         match effect:
@@ -143,12 +152,11 @@ class Interpreter:
         task = session.state
         try:
             limit = await self._input_limit(role)
-            # A task keeps the transport it began with: another one would rewrite its whole prompt.
-            transport = task.transport if task.history is not None else await self._p.models.transport("action")
+            shape = await self._shape(task)
         except ModelError as error:
             await session.commit(c.AwaitModel(str(error)))
             return
-        prefix = make_prefix(self._p.constitution, transport)
+        prefix = make_prefix(self._p.constitution, shape.transport)
         if task.history is not None and prefix.sha256 != task.prefix_sha256:
             prefix = await in_thread(self._history.prefix, task.prefix_sha256)
         chosen: tuple[Earlier, ...] = ()
@@ -159,7 +167,10 @@ class Interpreter:
             chosen, left_out = await in_thread(self._history.choose, task, budget)
         instruction = self._p.roles[role].instruction
         room = limit if role == "thinker" else int(limit * LOOP_SHARE)
-        built = build_context(task, role, ContextInputs(transport, prefix, instruction, chosen, left_out, room))
+        inputs = ContextInputs(
+            shape.transport, prefix, instruction, chosen, left_out, shape.observations, shape.send_reasoning, room
+        )
+        built = build_context(task, role, inputs)
         if built.tokens <= room:
             session.apply(c.RecordContext(built))
         elif task.history is None:
@@ -173,6 +184,17 @@ class Interpreter:
         else:
             # The estimate is on the high side: let the server decide, its refusal is reported as it is.
             session.apply(c.RecordContext(built))
+
+    async def _shape(self, task: Task) -> "_Shape":
+        """How prompts look. A task keeps what it began with: anything else would rewrite its whole prompt."""
+        if task.history is not None:
+            return _Shape(task.transport, task.observe_as, task.send_reasoning)
+        probe = await self._p.models.probe("action")
+        key = (probe.url, probe.template_hash)
+        if self._probes.get(key) != probe:
+            await in_thread(record_probe, self._p.store, probe)
+            self._probes[key] = probe
+        return _Shape(probe.transport, probe.observations, probe.send_reasoning)
 
     async def _input_limit(self, role: RoleName) -> int:
         info = await self._p.models.info(role)
@@ -293,6 +315,10 @@ class Interpreter:
             session.apply(observed)
         else:
             await session.commit(observed)
+
+
+def _waits_for_model(task: Task) -> bool:
+    return task.status == "paused" and task.resumes == "model"
 
 
 def _recovery(error: ModelError) -> Literal["wait", "retry", "none"]:

@@ -140,7 +140,7 @@ class Worker:
                 pause = 0.5
             except asyncio.CancelledError:
                 raise
-            except Exception as error:  # noqa: BLE001 - whatever ended the worker, it must come back
+            except Exception as error:
                 _log.warning("worker_stopped", error=str(error).splitlines()[0] if str(error) else repr(error))
             finally:
                 self.running = False

@@ -8,8 +8,9 @@ _LOCK = 7_263_001
 _STATEMENTS = (
     "CREATE TABLE IF NOT EXISTS command_keys (key text PRIMARY KEY, at timestamptz NOT NULL DEFAULT now())",
     "CREATE TABLE IF NOT EXISTS blobs (sha256 text PRIMARY KEY, body bytea NOT NULL, at timestamptz NOT NULL DEFAULT now())",
-    "CREATE TABLE IF NOT EXISTS task_snapshots "
-    "(stream text PRIMARY KEY, version bigint NOT NULL, schema text NOT NULL, last_event_id text NOT NULL, state bytea NOT NULL)",
+    """CREATE TABLE IF NOT EXISTS task_snapshots (
+        stream text PRIMARY KEY, version bigint NOT NULL, schema text NOT NULL, last_event_id text NOT NULL,
+        state bytea NOT NULL)""",
 )
 _VIEW = f"""
 CREATE OR REPLACE VIEW event_log AS

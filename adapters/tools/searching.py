@@ -24,7 +24,19 @@ MAX_SECONDS = 20.0
 
 _NEVER = frozenset({".git", ".hg", ".svn"})
 _HUGE = frozenset(
-    "node_modules .venv venv __pycache__ .mypy_cache .ruff_cache .pytest_cache .hypothesis .tox .nox .cache".split()
+    [
+        "node_modules",
+        ".venv",
+        "venv",
+        "__pycache__",
+        ".mypy_cache",
+        ".ruff_cache",
+        ".pytest_cache",
+        ".hypothesis",
+        ".tox",
+        ".nox",
+        ".cache",
+    ]
 )
 """Skipped unless the glob spells them out."""
 

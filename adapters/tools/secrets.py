@@ -42,9 +42,8 @@ def secret_part(parts: Sequence[str], *, directory: bool = False) -> str | None:
         is_folder = directory or index < len(names) - 1
         before = _PAIRS.get(names[index - 1]) if index else None
         if (
-            name in _FOLDERS
+            _is_secret(name)
             or (before and before.fullmatch(name))
-            or is_secret_name(name)
             or (not is_folder and (name in _PLAIN or _ENDINGS.fullmatch(name)))
         ):
             return parts[index]
@@ -54,7 +53,11 @@ def secret_part(parts: Sequence[str], *, directory: bool = False) -> str | None:
 def is_secret_name(name: str) -> bool:
     """Whether the name alone, wherever it stands, says credentials. Endings like ``.key`` are judged by
     :func:`secret_part` only, because in a command they are often something else."""
-    return bool(_NAMES.fullmatch(name)) and not _EXEMPT.fullmatch(name)
+    return _is_secret(_original(folded(name)))
+
+
+def _is_secret(name: str) -> bool:
+    return name in _FOLDERS or (bool(_NAMES.fullmatch(name)) and not _EXEMPT.fullmatch(name))
 
 
 def _original(name: str) -> str:

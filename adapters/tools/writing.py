@@ -17,8 +17,28 @@ from domain.tools import FileWrite, ToolResult
 
 _CHUNK = 1024 * 1024
 _STARTUP = frozenset(
-    ".bashrc .bash_profile .bash_login .bash_logout .profile .zshrc .zshenv .zprofile .zlogin .inputrc "
-    ".gitconfig .xprofile .xinitrc .xsessionrc .pythonrc .pdbrc .gdbinit .vimrc .exrc .lesskey".split()
+    [
+        ".bashrc",
+        ".bash_profile",
+        ".bash_login",
+        ".bash_logout",
+        ".profile",
+        ".zshrc",
+        ".zshenv",
+        ".zprofile",
+        ".zlogin",
+        ".inputrc",
+        ".gitconfig",
+        ".xprofile",
+        ".xinitrc",
+        ".xsessionrc",
+        ".pythonrc",
+        ".pdbrc",
+        ".gdbinit",
+        ".vimrc",
+        ".exrc",
+        ".lesskey",
+    ]
 )
 
 

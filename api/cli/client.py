@@ -14,13 +14,25 @@ from api.cli.running import NOT_RUNNING, read_server_file
 from api.cli.sse import ServerEvent, SseReader
 from api.problems import TABLE
 from api.settings import Settings
-from domain.errors import AccessDenied, BadInput, DuckError, SetupError, StorageError
+from domain.errors import AccessDenied, BadInput, DuckError, NotFound, SetupError, StorageError
 from domain.events import REGISTRY, Envelope, Unreadable
 
 SILENCE_SECONDS = 35.0
 """Three heartbeats of a stream; longer silence means that the connection is dead."""
 GIVE_UP_SECONDS = 30.0
 PAGE = 500
+ID_LENGTH = 36
+
+
+def one_task(given: str, found: list[str]) -> str:
+    """The one task that was meant. Raises ``NotFound`` or ``BadInput``."""
+    if not found and given == "last":
+        raise NotFound('there is no task yet; `ducklm ask "…"` makes one')
+    if not found:
+        raise NotFound(f"there is no task {given!r}; `ducklm tasks` lists them")
+    if len(found) > 1:
+        raise BadInput(f"{len(found)} tasks end with {given!r}; give more of the id")
+    return found[0]
 
 
 class Server(Struct, frozen=True):
@@ -117,13 +129,11 @@ class Client:
         return found
 
     async def task_id(self, given: str) -> str:
-        """The id that ``last`` stands for, or the one given."""
-        if given != "last":
+        """The id that ``last`` or the end of an id stands for, or the one given. Raises ``BadInput``."""
+        if len(given) >= ID_LENGTH:
             return given
-        tasks = await self.items("/v1/tasks", 1)
-        if not tasks:
-            raise BadInput('there is no task yet; `ducklm ask "…"` makes one')
-        return str(tasks[0]["task_id"])
+        recent = [t["task_id"] for t in await self.items("/v1/tasks", 1 if given == "last" else PAGE)]
+        return one_task(given, recent if given == "last" else [t for t in recent if t.endswith(given)])
 
     async def task_events(self, task_id: str) -> list[Envelope]:
         """All events of a task."""

@@ -5,9 +5,10 @@ import socket
 import time
 from collections.abc import Callable
 
-from api.bootstrap import make_runtime, prepare_home
+from api.bootstrap import make_runtime
 from api.cli.output import err, out, print_json_line
 from api.cli.running import only_one, write_server_file
+from api.database import prepare_home
 from api.logs import configure_logs
 from api.runtime import Runtime
 from api.server import address, listen, serve

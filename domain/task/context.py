@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from domain.ids import derived_id
 from domain.messages import Message
-from domain.model import RoleName, Transport
+from domain.model import Observations, RoleName, Transport
 from domain.task.events import ContextBuilt, HistoryRef, Part, ReplyRef, Said, Segment
 from domain.task.evolve import reply_message
 from domain.task.state import Observation, Task
@@ -55,6 +55,8 @@ class ContextInputs(Struct, frozen=True):
     instruction: str
     history: tuple[Earlier, ...] = ()
     left_out: tuple[Earlier, ...] = ()
+    observe_as: Observations = "user"
+    send_reasoning: bool = False
     limit: int = 0
     """Tokens the request may have; observations are cut in the middle to stay below it. 0: not known."""
 
@@ -66,7 +68,7 @@ def estimate(text: str) -> int:
 
 def message_tokens(message: Message) -> int:
     calls = sum(estimate(call.name + call.arguments) for call in message.tool_calls)
-    return estimate(message.content) + calls + _PER_MESSAGE
+    return estimate(message.content + message.reasoning) + calls + _PER_MESSAGE
 
 
 def build_context(task: Task, role: RoleName, inputs: ContextInputs) -> ContextBuilt:
@@ -86,17 +88,19 @@ def build_context(task: Task, role: RoleName, inputs: ContextInputs) -> ContextB
     suffix: list[Part] = []
     if task.reply_pending and task.reply is not None:
         suffix.append(ReplyRef(task.reply.call_id))
-        manifest.append(Segment("reply", task.reply.call_id, message_tokens(reply_message(task.reply))))
+        manifest.append(
+            Segment("reply", task.reply.call_id, message_tokens(reply_message(task.reply, inputs.send_reasoning)))
+        )
     instruction = inputs.instruction if role != task.role else ""
     room = inputs.limit - tokens - estimate(instruction) - sum(s.tokens for s in manifest if s.kind == "reply")
     if inputs.limit and not first:
         task = replace(task, pending=_fitted(task.pending, room))
-    for message, segment in _new_messages(task, inputs.transport, instruction, first):
+    for message, segment in _new_messages(task, inputs, instruction, first):
         suffix.append(Said(message))
         manifest.append(segment)
     if instruction:
         manifest.append(Segment("instruction", role, estimate(instruction), True, "part of the message before it"))
-    added = resolve(task, tuple(suffix))
+    added = resolve(task, tuple(suffix), inputs.send_reasoning)
     return ContextBuilt(
         call_id=derived_id(task.task_id, "model", task.model_calls + 1),
         role=role,
@@ -106,18 +110,20 @@ def build_context(task: Task, role: RoleName, inputs: ContextInputs) -> ContextB
         suffix=tuple(suffix),
         manifest=tuple(manifest),
         tokens=tokens + sum(map(message_tokens, added)),
+        observe_as=inputs.observe_as,
+        send_reasoning=inputs.send_reasoning,
         history=tuple(h.ref for h in inputs.history) if first else None,
     )
 
 
-def resolve(task: Task, suffix: tuple[Part, ...]) -> list[Message]:
+def resolve(task: Task, suffix: tuple[Part, ...], send_reasoning: bool) -> list[Message]:
     """The messages a suffix stands for."""
     out = []
     for part in suffix:
         if isinstance(part, Said):
             out.append(part.message)
         elif task.reply is not None:
-            out.append(reply_message(task.reply))
+            out.append(reply_message(task.reply, send_reasoning))
     return out
 
 
@@ -125,7 +131,7 @@ def transcript(task: Task) -> tuple[Message, ...]:
     """An earlier task as later ones of its conversation see it: as it was sent, the answer added, open ends closed."""
     messages = list(task.messages)
     if task.reply_pending and task.reply is not None:
-        messages.append(reply_message(task.reply))
+        messages.append(reply_message(task.reply, task.send_reasoning))
     if messages and messages[-1].tool_calls:
         messages += [Message("tool", "not run", tool_call_id=call.id) for call in messages[-1].tool_calls]
     if messages and messages[-1].role != "assistant":
@@ -157,23 +163,24 @@ def _cut(text: str, tokens: int) -> str:
     return f"{head}\n[… {len(text) - len(head) - len(tail)} characters cut: the context is nearly full …]\n{tail}"
 
 
-def _new_messages(task: Task, transport: Transport, instruction: str, first: bool) -> list[tuple[Message, Segment]]:
+def _new_messages(task: Task, inputs: ContextInputs, instruction: str, first: bool) -> list[tuple[Message, Segment]]:
     """What the person or the tools said since the last request, the instruction in the last of them."""
     messages: list[Message] = []
     sources: list[str] = []
     loose: list[str] = []
+    native = inputs.transport == "native_tools"
     if first:
         loose.append(task.message)
         sources.append("person")
     answered = set()
     for o in task.pending:
-        if transport == "native_tools" and o.native_id:
+        if native and o.native_id:
             messages.append(Message("tool", o.text, tool_call_id=o.native_id))
             sources.append(o.source)
             answered.add(o.native_id)
         else:
             loose.append(o.text)
-    if task.finish_id and transport == "native_tools" and task.finish_id not in answered:
+    if task.finish_id and native and task.finish_id not in answered:
         messages.append(Message("tool", "ok", tool_call_id=task.finish_id))
         sources.append("finish")
     tail = [*loose, instruction] if instruction else loose
@@ -185,7 +192,8 @@ def _new_messages(task: Task, transport: Transport, instruction: str, first: boo
             last = messages[-1]
             messages[-1] = Message("tool", f"{last.content}\n\n{text}", tool_call_id=last.tool_call_id)
         else:
-            messages.append(Message("user", text))
+            from_tools = not first and not native and bool(task.pending) and task.pending[-1].source != "person"
+            messages.append(Message(inputs.observe_as if from_tools else "user", text))
             sources = sources or [o.source for o in task.pending[-1:]] or ["runtime"]
     kind: Any = "message" if first else "observation"
     return [(m, Segment(kind, s, message_tokens(m))) for m, s in zip(messages, sources, strict=False)]

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from domain.events import Event, event
 from domain.messages import Message, ToolCall
-from domain.model import RoleName, Timings, Transport, Usage
+from domain.model import Observations, RoleName, Timings, Transport, Usage
 from domain.tools import Safety
 
 
@@ -74,7 +74,8 @@ class ContextBuilt(Event, frozen=True):
     """The new suffix of the prompt and a hash of everything; never the whole prompt again.
 
     ``prefix_sha256`` names the blob with system prompt and tool list; ``history`` is set by the first one of a task;
-    ``context_sha256`` chains: sha256(previous context hash + suffix)."""
+    ``context_sha256`` chains: sha256(previous context hash + suffix). ``observe_as`` and ``send_reasoning`` are what the
+    chat template needs so that the prompt only grows."""
 
     call_id: str
     role: RoleName
@@ -85,6 +86,8 @@ class ContextBuilt(Event, frozen=True):
     manifest: tuple[Segment, ...]
     tokens: int
     tokens_exact: bool = False
+    observe_as: Observations = "user"
+    send_reasoning: bool = False
     history: tuple[HistoryRef, ...] | None = None
 
 

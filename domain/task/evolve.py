@@ -31,9 +31,9 @@ def fold(task_id: str, log: Iterable[Envelope], start: Task | None = None) -> Ta
     return task
 
 
-def reply_message(reply: e.ModelReplied) -> Message:
-    """A model reply as the next request repeats it: content and calls. Reasoning is not sent back."""
-    return Message("assistant", reply.content, tool_calls=reply.tool_calls)
+def reply_message(reply: e.ModelReplied, send_reasoning: bool = False) -> Message:
+    """A model reply as the next request repeats it; with its reasoning where the template keeps the prefix by that."""
+    return Message("assistant", reply.content, reply.reasoning if send_reasoning else "", reply.tool_calls)
 
 
 def _created(t: Task, v: e.TaskCreated) -> Task:
@@ -54,7 +54,7 @@ def _context_built(t: Task, v: e.ContextBuilt) -> Task:
         if isinstance(part, e.Said):
             added.append(part.message)
         elif t.reply is not None and t.reply.call_id == part.call_id:
-            added.append(reply_message(t.reply))
+            added.append(reply_message(t.reply, v.send_reasoning))
     return replace(
         t,
         context=v,
@@ -62,6 +62,8 @@ def _context_built(t: Task, v: e.ContextBuilt) -> Task:
         context_sha256=v.context_sha256,
         context_tokens=v.tokens,
         transport=v.transport,
+        observe_as=v.observe_as,
+        send_reasoning=v.send_reasoning,
         history=t.history if v.history is None else v.history,
         messages=(*t.messages, *added),
         role=v.role,

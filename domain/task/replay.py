@@ -122,12 +122,10 @@ class _Checker:
         try:
             if built.history is not None:
                 self._chain = start_hash(built.prefix_sha256, list(self._history_of(built.history)))
-            computed = next_hash(self._chain, resolve(before, built.suffix))
+            computed = next_hash(self._chain, resolve(before, built.suffix, built.send_reasoning))
         except NotFound:
             self.doubtful = True
         verdict: Verdict = "ok" if computed == built.context_sha256 else "unknown" if self.doubtful else "mismatch"
-        self.checks.append(
-            ContextCheck(version, built.call_id, built.role, built.context_sha256, computed, verdict)
-        )
+        self.checks.append(ContextCheck(version, built.call_id, built.role, built.context_sha256, computed, verdict))
         # What follows is judged by itself, not for what stands before it.
         self._chain = built.context_sha256

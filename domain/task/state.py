@@ -5,7 +5,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from domain.messages import Message
-from domain.model import RoleName, Transport
+from domain.model import Observations, RoleName, Transport
 from domain.task.events import ContextBuilt, HistoryRef, Limits, ModelReplied, Planned
 from domain.tools import Safety
 
@@ -92,6 +92,8 @@ class Task(Struct, frozen=True):
     context_sha256: str = ""
     context_tokens: int = 0
     transport: Transport = "text"
+    observe_as: Observations = "user"
+    send_reasoning: bool = False
     history: tuple[HistoryRef, ...] | None = None
     messages: tuple[Message, ...] = ()
     role: RoleName | None = None

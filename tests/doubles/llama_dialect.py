@@ -119,17 +119,18 @@ class Said:
         return out
 
     def deltas(self, new_id: Callable[[], str]) -> list[dict[str, Any]]:
-        """One ``delta`` a fake token. The first delta of a call carries its id and name."""
+        """One ``delta`` a fake token. The first delta of a call carries its id, name and first piece of arguments."""
         out: list[dict[str, Any]] = [{"reasoning_content": piece} for piece in pieces(self.reasoning)]
         out += [{"content": piece} for piece in pieces(self.content)]
         for index, (name, args) in enumerate(self.calls):
-            head = {"index": index, "id": new_id(), "type": "function", "function": {"name": name, "arguments": ""}}
-            out.append({"tool_calls": [head]})
-            out += [{"tool_calls": [{"index": index, "function": {"arguments": p}}]} for p in pieces(args)]
+            first, *rest = pieces(args) or [""]
+            function = {"name": name, "arguments": first}
+            out.append({"tool_calls": [{"index": index, "id": new_id(), "type": "function", "function": function}]})
+            out += [{"tool_calls": [{"index": index, "function": {"arguments": piece}}]} for piece in rest]
         return out
 
     def limited(self, tokens: int) -> "Said":
-        """The same, cut after so many tokens; a call's name counts as one."""
+        """The same, cut after so many tokens; a call's name counts with its first piece."""
         reasoning, content = pieces(self.reasoning)[:tokens], pieces(self.content)
         left = tokens - len(reasoning)
         content, left = content[:left], left - len(content[:left])
@@ -137,9 +138,9 @@ class Said:
         for name, args in self.calls:
             if left <= 0:
                 break
-            part = pieces(args)[: left - 1]
+            part = pieces(args)[:left]
             kept.append((name, "".join(part)))
-            left -= 1 + len(part)
+            left -= max(1, len(part))
         return Said("".join(reasoning), "".join(content), tuple(kept))
 
 

@@ -132,12 +132,12 @@ class ScriptedLlama:
     async def wait_until(self, condition: Callable[["ScriptedLlama"], bool], seconds: float = 20.0) -> None:
         """Waits for something to become true of the record; ``TimeoutError`` when it does not."""
         async with asyncio.timeout(seconds):
-            while not condition(self):
+            while not condition(self):  # noqa: ASYNC110 (any condition over the record: nothing to be told by)
                 await asyncio.sleep(0.005)
 
     async def start(self) -> None:
         """Listens, on the same port as before if it had been started already."""
-        listener = socket.socket()
+        listener = socket.socket(proto=socket.IPPROTO_TCP)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(("127.0.0.1", self.port))
         self.port = listener.getsockname()[1]
@@ -155,7 +155,7 @@ class ScriptedLlama:
         )
         self._server = _Server(config)
         self._task = asyncio.create_task(self._server.serve(sockets=[listener]))
-        while not self._server.started:
+        while not self._server.started:  # noqa: ASYNC110 (uvicorn has no event for it)
             await asyncio.sleep(0.005)
 
     async def stop(self) -> None:

@@ -13,6 +13,7 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs
 
 import uvicorn
 
@@ -26,7 +27,7 @@ CSP = (
 LIMIT_RESUMES = ("failed", "paused", "completed")
 
 
-class Answer(Exception):  # noqa: N818 - an early answer, not only errors
+class Answer(Exception):
     def __init__(self, status: int, body: Any, kind: str = "application/json") -> None:
         self.status, self.kind = status, kind
         self.body = body if isinstance(body, bytes) else json.dumps(body).encode()
@@ -47,10 +48,13 @@ class FakeApi:
         self.streams: set[asyncio.Task[Any]] = set()
         self.requests: list[str] = []
 
-    async def __call__(self, scope: Json, receive: Callable[[], Awaitable[Json]], send: Callable[[Json], Awaitable[None]]) -> None:
+    async def __call__(
+        self, scope: Json, receive: Callable[[], Awaitable[Json]], send: Callable[[Json], Awaitable[None]]
+    ) -> None:
         if scope["type"] != "http":
             return
-        headers = {k.decode(): v.decode() for k, v in scope["headers"]}
+        headers: Json = {k.decode(): v.decode() for k, v in scope["headers"]}
+        headers["query"] = parse_qs(scope["query_string"].decode())
         body = b""
         while True:
             message = await receive()
@@ -62,7 +66,13 @@ class FakeApi:
             result = await self.route(scope, headers, json.loads(body) if body else {})
         except Answer as answer:
             extra = [(b"content-security-policy", CSP.encode())] if answer.kind.startswith("text/html") else []
-            await send({"type": "http.response.start", "status": answer.status, "headers": [(b"content-type", answer.kind.encode()), *extra]})
+            await send(
+                {
+                    "type": "http.response.start",
+                    "status": answer.status,
+                    "headers": [(b"content-type", answer.kind.encode()), *extra],
+                }
+            )
             await send({"type": "http.response.body", "body": answer.body})
             return
         await self.stream(result, receive, send)
@@ -83,13 +93,17 @@ class FakeApi:
             one.cancel()
         self.streams.discard(task)
 
-    async def route(self, scope: Json, headers: dict[str, str], body: Json) -> AsyncIterator[bytes]:
+    async def route(self, scope: Json, headers: Json, body: Json) -> AsyncIterator[bytes]:
         method, path = scope["method"], scope["path"]
         if path == "/fake":
             raise await self.weather(body)
         if not path.startswith("/v1/"):
             raise self.static(path, scope["query_string"].decode())
-        if self.token and f"ducklm_token={self.token}" not in headers.get("cookie", "") and headers.get("authorization") != f"Bearer {self.token}":
+        if (
+            self.token
+            and f"ducklm_token={self.token}" not in headers.get("cookie", "")
+            and headers.get("authorization") != f"Bearer {self.token}"
+        ):
             raise problem(401, "No access", "The token is missing or wrong.")
         if self.database_away:
             raise problem(503, "Database away", "The database does not answer; DuckLM tries again by itself.")
@@ -225,7 +239,8 @@ def task_row(run: Run) -> Json:
 
 
 async def tasks(api: FakeApi, body: Json, headers: Json) -> AsyncIterator[bytes]:
-    raise items([task_row(run) for run in api.world.runs.values()])
+    wanted = headers["query"].get("conversation_id", [""])[0]
+    raise items([task_row(r) for r in api.world.runs.values() if wanted in ("", r.conversation["conversation_id"])])
 
 
 async def messages(api: FakeApi, body: Json, headers: Json, conversation_id: str) -> AsyncIterator[bytes]:
@@ -235,10 +250,28 @@ async def messages(api: FakeApi, body: Json, headers: Json, conversation_id: str
         if run.conversation["conversation_id"] != conversation_id:
             continue
         base = {"conversation_id": conversation_id, "task_id": run.task_id, "notices": [], "reasoning": ""}
-        rows.append({**base, "message_id": f"u{run.task_id}", "role": "user", "text": run.message, "time": run.created, "position": 0})
+        rows.append(
+            {
+                **base,
+                "message_id": f"u{run.task_id}",
+                "role": "user",
+                "text": run.message,
+                "time": run.created,
+                "position": 0,
+            }
+        )
         for e in run.events:
             if e["type"] == "task.response_completed.v1":
-                rows.append({**base, "message_id": e["id"], "role": "assistant", "text": e["data"]["text"], "time": e["time"], "position": e["position"]})
+                rows.append(
+                    {
+                        **base,
+                        "message_id": e["id"],
+                        "role": "assistant",
+                        "text": e["data"]["text"],
+                        "time": e["time"],
+                        "position": e["position"],
+                    }
+                )
     raise items(rows)
 
 
@@ -257,7 +290,13 @@ async def create(api: FakeApi, body: Json, headers: Json) -> AsyncIterator[bytes
 
 
 async def status(api: FakeApi, body: Json, headers: Json) -> AsyncIterator[bytes]:
-    engine = {"kind": "xllamacpp", "url": "http://127.0.0.1:8081", "model": "gemma-3-270m-it-Q4_K_M.gguf", "context_tokens": 8192, "slots": 2}
+    engine = {
+        "kind": "xllamacpp",
+        "url": "http://127.0.0.1:8081",
+        "model": "gemma-3-270m-it-Q4_K_M.gguf",
+        "context_tokens": 8192,
+        "slots": 2,
+    }
     raise Answer(200, {"version": "0.1.0", "home": "/home/ada/.local/share/ducklm", "database": "ok", "engine": {**engine, **api.world.status},
                        "projections": [], "workers": 1, "tasks_running": 0, "tasks_waiting": 0})  # fmt: skip
 

@@ -67,7 +67,9 @@ async def tests(run: Run) -> None:
     fix = {"path": "pond.py", "content": "class Pond:\n    def __init__(self, width):\n        self.width = width\n\n"
            "    def lengths(self, metres):\n        return -(-metres // self.width)\n"}  # fmt: skip
     (write,) = await run.direct("Round up instead of down.", ("file_write", fix))
-    await run.tool(write, "file_write", fix, "wrote 6 lines to pond.py", ask="This replaces a file that exists.", risk="low")
+    await run.tool(
+        write, "file_write", fix, "wrote 6 lines to pond.py", ask="This replaces a file that exists.", risk="low"
+    )
     await run.answer("The test failed because `lengths` rounded **down**. It rounds up now, see `pond.py`.")
 
 
@@ -84,7 +86,9 @@ async def long(run: Run) -> None:
     (call,) = await run.direct("Build everything.", ("shell_exec", command))
     output = "".join(f"\x1b[2m[{i:3}/160]\x1b[0m building module \x1b[36m{i:03}\x1b[0m\n" for i in range(1, 161))
     await run.tool(call, "shell_exec", command, output, 0)
-    await run.answer("All 160 modules are built.\n\n" + "\n\n".join(f"Module {i} was built without a warning." for i in range(1, 15)))
+    await run.answer(
+        "All 160 modules are built.\n\n" + "\n\n".join(f"Module {i} was built without a warning." for i in range(1, 15))
+    )
 
 
 async def russian(run: Run) -> None:
@@ -101,14 +105,41 @@ async def failure(run: Run) -> None:
     (call,) = await run.direct("Read the settings.", ("file_read", {"path": ".env"}))
     run.event("tool_requested", call_id=call, tool="file_read", arguments={"path": ".env"}, safety="repeatable",
               action_sha256="", fingerprint="f", risk="high", reason="secret file")  # fmt: skip
-    run.event("tool_failed", call_id=call, tool="file_read", kind="refused", message="Files named .env may hold secrets and are never read.")
-    run.event("directive_rejected", call_id=call, problem="unknown tool 'read_env'; there are: list_dir, file_read", attempt=1)
+    run.event(
+        "tool_failed",
+        call_id=call,
+        tool="file_read",
+        kind="refused",
+        message="Files named .env may hold secrets and are never read.",
+    )
+    run.event(
+        "directive_rejected", call_id=call, problem="unknown tool 'read_env'; there are: list_dir, file_read", attempt=1
+    )
     again = {"path": "README.md"}
-    run.event("tool_repeated", call_id="again", tool="file_read", arguments=again, fingerprint="f", earlier_call_id=call, count=2)
+    run.event(
+        "tool_repeated",
+        call_id="again",
+        tool="file_read",
+        arguments=again,
+        fingerprint="f",
+        earlier_call_id=call,
+        count=2,
+    )
     run.event("something_new", hello="from a later version")
-    run.event("model_failed", call_id=call, role="thinker", error="ModelUnavailable", message="Nothing answers at http://127.0.0.1:8080.", retry=True)
+    run.event(
+        "model_failed",
+        call_id=call,
+        role="thinker",
+        error="ModelUnavailable",
+        message="Nothing answers at http://127.0.0.1:8080.",
+        retry=True,
+    )
     await run.pause(0.5)
-    run.event("failed", error="ModelUnavailable", message="The model server at http://127.0.0.1:8080 does not answer. Everything up to here is kept; start it and continue.")
+    run.event(
+        "failed",
+        error="ModelUnavailable",
+        message="The model server at http://127.0.0.1:8080 does not answer. Everything up to here is kept; start it and continue.",
+    )
 
 
 async def limited(run: Run) -> None:

@@ -97,7 +97,7 @@ class Run:
         "paused": "paused", "resumed": "running",
     }  # fmt: skip
 
-    def event(self, kind: str, **data: Any) -> None:
+    def event(self, kind: str, /, **data: Any) -> None:
         event = {
             "position": next(self.world.positions), "stream": f"task-{self.task_id}", "version": len(self.events) + 1,
             "type": f"task.{kind}.v1", "time": now(), "id": str(uuid.uuid4()), "actor": "runtime",
@@ -120,7 +120,9 @@ class Run:
     async def pause(self, seconds: float) -> None:
         await asyncio.sleep(seconds * self.world.speed)
 
-    async def write(self, name: str, call_id: str, text: str, role: str = "", piece: int = 6, delay: float = 0.02) -> None:
+    async def write(
+        self, name: str, call_id: str, text: str, role: str = "", piece: int = 6, delay: float = 0.02
+    ) -> None:
         """Sends a text in pieces, counted in code points as the server counts."""
         for offset in range(0, len(text), piece):
             key = (name, call_id)

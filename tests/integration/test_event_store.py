@@ -1,7 +1,6 @@
 """The log on a real Postgres: order, conflicts, idempotency, bad bodies, many writers."""
 
 import threading
-from collections.abc import Iterator
 
 import psycopg
 import pytest
@@ -151,8 +150,8 @@ def test_a_snapshot_changes_nothing_but_the_time_it_takes(store: EventStore) -> 
 
 
 @pytest.fixture
-def closed_port_url() -> Iterator[str]:
-    yield "host=127.0.0.1 port=1 user=nobody dbname=nothing connect_timeout=1"
+def closed_port_url() -> str:
+    return "host=127.0.0.1 port=1 user=nobody dbname=nothing connect_timeout=1"
 
 
 def test_a_database_that_is_not_there_is_a_clear_error(closed_port_url: str) -> None:

@@ -112,7 +112,9 @@ def test_verify_finds_a_row_that_was_changed_by_hand(
     fill(store, 1)
     runner.catch_up()
     with engine.begin() as conn:
-        conn.execute(text("UPDATE rm_tasks_v1 SET title = 'forged' WHERE task_id = (SELECT min(task_id) FROM rm_tasks_v1)"))
+        conn.execute(
+            text("UPDATE rm_tasks_v1 SET title = 'forged' WHERE task_id = (SELECT min(task_id) FROM rm_tasks_v1)")
+        )
     found = Rebuilder(engine, store).verify("tasks")
     assert {d.side for d in found} == {"live", "rebuilt"}
     assert any(d.row["title"] == "forged" for d in found)
@@ -176,7 +178,9 @@ def test_jobs_are_deferred_once_for_each_event_that_wakes_a_task(
     store.append([Write(task_stream("a"), 2, [TaskPaused("gone", resumes="model")])], correlation_id="a")
     runner.catch_up()
     with engine.connect() as conn:
-        jobs = conn.execute(text("SELECT lock, args->>'task_id', scheduled_at IS NULL FROM procrastinate_jobs ORDER BY id"))
+        jobs = conn.execute(
+            text("SELECT lock, args->>'task_id', scheduled_at IS NULL FROM procrastinate_jobs ORDER BY id")
+        )
         assert [tuple(j) for j in jobs] == [("a", "a", True), ("a", "a", False)]
 
 

@@ -1,6 +1,7 @@
 """The context: append-only within a task and across a conversation, and never over its limit where it can help it."""
 
 import random
+from itertools import pairwise
 
 import pytest
 
@@ -41,7 +42,7 @@ def requests_of(seed: int) -> list[tuple[list[Message], Task]]:
 @pytest.mark.parametrize("seed", range(40))
 def test_each_request_extends_the_one_before_and_its_reply(seed: int) -> None:
     requests = requests_of(seed)
-    for (earlier, state), (later, _) in zip(requests, requests[1:], strict=False):
+    for (earlier, state), (later, _) in pairwise(requests):
         assert later[: len(earlier)] == earlier
         if state.reply is not None and len(later) > len(earlier):
             assert later[len(earlier)].role in ("assistant", "user", "tool")
@@ -52,7 +53,7 @@ def test_roles_alternate_so_that_strict_templates_accept_them(seed: int) -> None
     for messages, _ in requests_of(seed):
         roles = [m.role for m in messages]
         assert roles[0] == "user"
-        assert all(not (a == b == "user") for a, b in zip(roles, roles[1:], strict=False)), roles
+        assert all(not (a == b == "user") for a, b in pairwise(roles)), roles
 
 
 def test_the_hash_chains_over_what_was_sent() -> None:

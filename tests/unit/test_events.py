@@ -8,6 +8,7 @@ import pytest
 
 import domain.conversation
 import domain.grants
+import domain.server
 import domain.task.events
 from domain.events import REGISTRY, Unreadable, decode_body, encode_body
 

@@ -7,9 +7,9 @@ from typing import Any
 import httpx
 import pytest
 
-from adapters.llm import HttpModelClient, RetryPolicy, TransportProbe
-from adapters.llm.probe import Trial, choose
-from domain.model import ServerInfo
+from adapters.llm import HttpModelClient, RetryPolicy
+from adapters.llm.probe import choose
+from domain.model import ServerInfo, TransportProbe, Trial
 from domain.roles import RoleConfig
 
 pytestmark = pytest.mark.asyncio

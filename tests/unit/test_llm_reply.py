@@ -8,15 +8,17 @@ import pytest
 from adapters.llm.reply import SLACK, ReplyBuilder
 from domain.errors import ContextOverflow, ModelProtocolError, ModelRejected, ModelUnavailable
 from domain.messages import Message, ToolCall
-from domain.model import Delta, ModelReply, ModelRequest, Timings, Usage
+from domain.model import Delta, ModelReply, ModelRequest, Timings, Transport, Usage
 
 
 class Stream:
     """Feeds a builder and keeps what it told."""
 
-    def __init__(self, max_output_tokens: int = 100) -> None:
+    def __init__(self, max_output_tokens: int = 100, transport: Transport = "text") -> None:
         self.deltas: list[Delta] = []
-        request = ModelRequest("action", "t", "call-1", (Message("user", "hi"),), max_output_tokens=max_output_tokens)
+        request = ModelRequest(
+            "action", "t", "call-1", (Message("user", "hi"),), transport, max_output_tokens=max_output_tokens
+        )
         self.builder = ReplyBuilder(request, self.deltas.append, "http://m")
 
     def say(self, *deltas: dict[str, Any], finish: str | None = None, **more: Any) -> "Stream":
@@ -189,6 +191,25 @@ def test_endless_tokens_are_cut(delta: dict[str, Any]) -> None:
     reply = s.builder.reply(needs_done=True)
     assert reply.finish_reason == "length"
     assert len(reply.content) <= 16 * 10 + SLACK + 5
+
+
+def test_a_model_lost_in_the_white_space_of_json_is_stopped() -> None:
+    constrained, free = Stream(1000, "json_schema"), Stream(1000, "text")
+    for stream in (constrained, free):
+        stream.say({"content": '{"a": 1,\n'})
+        for _ in range(300):
+            if not stream.builder.full:
+                stream.say({"content": " \t"})
+    assert constrained.builder.full
+    assert constrained.builder.reply(needs_done=True).finish_reason == "length"
+    assert not free.builder.full
+
+
+def test_white_space_between_words_adds_up_to_nothing() -> None:
+    s = Stream(1000, "json_schema")
+    for _ in range(300):
+        s.say({"content": " word"}, {"content": "\n\t"})
+    assert not s.builder.full
 
 
 def test_other_choices_and_content_parts() -> None:

@@ -24,7 +24,7 @@ export const en = {
   "list.archive": "Archive",
   "list.restore": "Bring back",
   "list.status.running": "working",
-  "list.status.waiting": "waits for your answer",
+  "list.status.waiting": "needs you",
   "list.status.paused": "paused",
   "list.status.failed": "failed",
 
@@ -37,6 +37,7 @@ export const en = {
   "engine.ready": "model ready",
   "engine.loading": "model is loading",
   "engine.down": "model server is away",
+  "engine.none": "no model server known",
   "engine.unknown": "no word from the server",
 
   "banner.gone": "The DuckLM server does not answer. Work that is running there goes on; this page reconnects by itself.",
@@ -135,7 +136,7 @@ export const en = {
   "tool.truncated": "The output was {size}; its beginning and end are shown.",
   "tool.lines": "lines {from}–{to}",
   "tool.in": "in {glob}",
-  "tool.content": { one: "{n} line to write", other: "{n} lines to write" },
+  "tool.content": { one: "content, {n} line", other: "content, {n} lines" },
   "tool.repeated": { one: "Not run again: the same call was made before and nothing has changed since.", other: "Not run again: the same call was made before ({n} times now) and nothing has changed since." },
   "tool.argument": "{name}: {value}",
   "tool.status.planned": "planned",

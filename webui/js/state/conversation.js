@@ -3,7 +3,7 @@
 // Opened conversations are kept, so that switching back shows at once what was there; their streams are closed while
 // they are out of sight (browsers allow six connections) and resumed from the last event.
 
-import { computed, signal } from "../../vendor/signals.js";
+import { computed, effect, signal } from "../../vendor/signals.js";
 import * as api from "../api/client.js";
 import { emptyTurn, turnFromMessages } from "../turn/model.js";
 import * as list from "./conversations.js";
@@ -38,6 +38,11 @@ export class Conversation {
     this.working = computed(() => {
       const view = this.last.value?.view.value;
       return Boolean(view && !view.ended && view.status !== "paused");
+    });
+    // The stream knows sooner than the list.
+    const lastStatus = computed(() => this.last.value?.view.value.status ?? "");
+    effect(() => {
+      if (lastStatus.value) list.note(id, { last_status: lastStatus.value });
     });
   }
 
@@ -75,7 +80,7 @@ export class Conversation {
     turn.onOrphan = (problem) => this.#orphaned(turn, text, problem);
     this.#adopt(turn);
     this.turns.value = [...this.turns.peek(), turn];
-    list.note(this.id, { last_status: "running", updated_at: turn.view.peek().createdAt });
+    list.note(this.id, { updated_at: turn.view.peek().createdAt });
     turn.follow((signal) => api.chatStream({ message: text, conversation_id: this.id }, signal));
   }
 
@@ -86,7 +91,6 @@ export class Conversation {
 
   #adopt(turn) {
     turn.onEnd = (status) => {
-      list.note(this.id, { last_status: status });
       list.refresh();
       if (status === "completed") this.sendQueued();
     };
@@ -131,7 +135,7 @@ export class Conversation {
       await this.load();
       if (this.turns.peek().length > count) return;
     }
-    list.note(this.id, { last_status: this.last.peek()?.view.peek().status ?? "" });
+    if (!this.last.peek()) list.note(this.id, { last_status: "" });
     keep(`draft.${this.id}`, text);
     this.sendProblem.value = problem;
     this.returned.value++;

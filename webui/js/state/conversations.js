@@ -73,6 +73,8 @@ export function addHere(conversation) {
 
 /** What this page knows sooner than the list does. */
 export function note(id, changes) {
+  const before = items.peek().find((c) => c.conversation_id === id);
+  if (!before || Object.entries(changes).every(([name, value]) => before[name] === value)) return;
   items.value = items.peek().map((c) => (c.conversation_id === id ? { ...c, ...changes } : c));
   schedule();
 }

@@ -16,15 +16,16 @@ export const status = signal(null);
 /** @type {import("../../vendor/signals.js").Signal<"ok" | "gone" | "database">} */
 export const server = signal("ok");
 
-/** @returns {"ready" | "loading" | "down" | "unknown"} */
+/** The model server: "none" where this process has none of its own to tell of. @returns {"ready" | "loading" | "down" | "none" | "unknown"} */
 export const engine = computed(() => {
-  if (server.value !== "ok" || !status.value?.engine) return "unknown";
-  const { state } = status.value.engine;
-  if (["ready", "ok", "running", "up"].includes(state)) return "ready";
-  return ["loading", "starting", "assembling"].includes(state) ? "loading" : "down";
+  if (server.value !== "ok" || !status.value) return "unknown";
+  const state = status.value.engine?.state ?? "none";
+  if (state === "none" || state === "ready") return state;
+  return state === "loading" || state === "starting" ? "loading" : "down";
 });
 
 export const smokeTest = computed(() => status.value?.engine?.smoke_test_model === true);
+export const defaultWorkspace = computed(() => status.value?.workspace ?? "");
 export const contextSize = computed(() => status.value?.engine?.context_tokens ?? 0);
 
 let timer = 0;
@@ -37,26 +38,20 @@ export async function checkHealth() {
   try {
     status.value = await api.status();
     access.value = "ok";
-    server.value = databaseGone(status.value.database) ? "database" : "ok";
+    server.value = "ok";
   } catch (problem) {
     if (problem.status === 401) access.value = "needed";
     server.value = problem.status === 0 ? "gone" : problem.status === 503 ? "database" : "ok";
   }
   asking = false;
-  const calm = server.value === "ok" && engine.value === "ready";
+  const calm = server.value === "ok" && ["ready", "none"].includes(engine.value);
   timer = setTimeout(checkHealth, calm ? CALM_MS : WORRIED_MS);
-}
-
-/** `database` is a word or an object with a word in it; both are read. */
-function databaseGone(database) {
-  const word = typeof database === "object" && database !== null ? (database.state ?? database.status ?? database.ok) : database;
-  return word === false || ["down", "away", "error", "unavailable", "gone"].includes(word);
 }
 
 export function startHealth() {
   onOutcome((code) => {
     if (code === 401) access.value = "needed";
-    const changed = code === 0 ? server.peek() === "ok" : code === 503 || server.peek() === "gone";
+    const changed = code === 0 || code === 503 ? server.peek() === "ok" : server.peek() === "gone";
     if (changed && !asking) setTimeout(checkHealth, 50);
   });
   document.addEventListener("visibilitychange", () => !document.hidden && checkHealth());

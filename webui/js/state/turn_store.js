@@ -88,7 +88,7 @@ export class TurnStore {
       await api.cancelTask(this.taskId);
     } catch (problem) {
       this.stopping.value = false;
-      if (problem.status !== 409) this.problem.value = problem;
+      if (problem.status !== 409) this.problem.value = Object.assign(problem, { during: "stop" });
     }
   }
 

@@ -3,7 +3,11 @@
 // They are never stored; the event that follows (model_replied, tool_observed) has the whole text and wins.
 
 import { get, put } from "./model.js";
-import { splice } from "./text_buffer.js";
+import { codePoints, splice } from "./text_buffer.js";
+
+/** Live output beyond this is cut to its end; the event that follows has beginning and end. */
+const LIVE_MAX = 96_000;
+const LIVE_KEPT = 64_000;
 
 /** @returns {boolean} false when something before this piece is missing */
 export function onLive(draft, kind, data) {
@@ -47,11 +51,21 @@ function writeCall(draft, data, phase) {
 function write(draft, key, data, phase) {
   const item = get(draft, key);
   if (item && !item.live && item.final) return true; // late piece of a finished text
-  const text = splice({ text: item?.text ?? "", chars: item?.chars ?? 0 }, data.offset, data.text);
-  if (!text) return false;
   const changes = phase === "content" ? { kind: "answer", notices: [] } : { kind: "thought", role: data.role, since: item?.since ?? Date.now() };
+  const { missing, ...text } = received({ ...item, text: item?.text ?? "" }, data);
   put(draft, key, { ...changes, ...text, live: true });
-  return true;
+  return !missing;
+}
+
+/**
+ * The text with a piece added. A gap asks once for all of it again; if the server's own copy does not reach that far
+ * either (it keeps the beginning of very long streams), the gap is shown as such.
+ */
+function received({ text, chars = 0, gap = "none" }, { offset, text: piece }) {
+  const joined = splice({ text, chars }, offset, piece);
+  if (joined) return { ...joined, gap: gap === "asked" && offset === 0 ? "answered" : gap };
+  if (gap !== "answered") return { text, chars, gap: "asked", missing: true };
+  return { text: `${text}\n…\n${piece}`, chars: offset + codePoints(piece), gap };
 }
 
 function closeThought(draft, callId, call) {
@@ -62,10 +76,9 @@ function closeThought(draft, callId, call) {
 function writeOutput(draft, data) {
   const item = get(draft, `t:${data.call_id}`);
   if (!item || item.status !== "running") return true;
-  const text = splice({ text: item.output, chars: item.chars ?? 0 }, data.offset, data.text);
-  if (!text) return false;
-  put(draft, item.key, { output: text.text, chars: text.chars });
-  return true;
+  const { missing, text, ...rest } = received({ ...item, text: item.output }, data);
+  put(draft, item.key, { ...rest, output: text.length > LIVE_MAX ? text.slice(text.indexOf("\n", text.length - LIVE_KEPT) + 1) : text });
+  return !missing;
 }
 
 function progress(draft, data) {

@@ -41,7 +41,7 @@ function Header() {
       <${Icon} name="menu" />${list.waiting.value > 0 && html`<span class="badge" aria-hidden="true"></span>`}
     </button>
     <h1 class="header-title">${here ? here.title || t("list.untitled") : ""}</h1>
-    ${here?.workspace && html`<span class="workspace" title=${`${t("chat.workspace")}: ${here.workspace}`}><${Icon} name="folder" /><bdi>${here.workspace}</bdi></span>`}
+    ${here?.workspace && html`<span class="workspace" title=${`${t("chat.workspace")}: ${here.workspace}`}><${Icon} name="folder" /><bdi class="workspace-full">${here.workspace}</bdi><bdi class="workspace-name" aria-hidden="true">${here.workspace.split("/").findLast(Boolean)}</bdi></span>`}
   </header>`;
 }
 

@@ -23,7 +23,7 @@ const Detail = () => status.value?.engine?.detail && html`<span class="banner-de
 
 function Smoke() {
   return html`<details class="banner tone-smoke">
-    <summary><${Icon} name="info" /><span>${t("banner.smoke")}</span> <span class="link">${t("banner.smoke_how")}</span></summary>
+    <summary><${Icon} name="info" /><span>${t("banner.smoke")} <span class="link">${t("banner.smoke_how")}</span></span></summary>
     <div class="banner-more">
       <p>${t("banner.smoke_server")}</p>
       <${Command} text="DUCKLM_LLAMA_URL=http://127.0.0.1:8080 uv run ducklm up" />

@@ -55,5 +55,5 @@ function TitleField({ title, onDone }) {
       finish("");
     }
   };
-  return html`<input ref=${field} type="text" defaultValue=${title} maxlength="200" aria-label=${t("list.rename_label")} onKeyDown=${onKeyDown} onBlur=${() => finish(field.current.value.trim())} />`;
+  return html`<input ref=${field} type="text" defaultValue=${title} maxlength="200" aria-label=${t("list.rename_label")} onKeyDown=${onKeyDown} onBlur=${(event) => finish(event.currentTarget.value.trim())} />`;
 }

@@ -6,6 +6,11 @@ import { html, useState } from "./html.js";
 
 const FOLD_AT = 20;
 
+const marked = (pieces) => pieces.map(({ text, escaped }) => (escaped ? html`<mark class="escaped">${text}</mark>` : text));
+
+/** The same within a line. */
+export const Visible = ({ text }) => marked(visiblePieces(text));
+
 /** @param {{text: string, label: string, prompt?: string}} props prompt: a sign before the text, such as `$` */
 export function ExactText({ text, label, prompt = "" }) {
   const [all, setAll] = useState(false);
@@ -14,9 +19,7 @@ export function ExactText({ text, label, prompt = "" }) {
   const pieces = visiblePieces(long && !all ? lines.slice(0, FOLD_AT).join("\n") : text);
   const hidden = visiblePieces(text).some((piece) => piece.escaped);
   return html`<div class="exact">
-    <pre tabindex="0" aria-label=${label}>${prompt && html`<span class="prompt" aria-hidden="true">${prompt} </span>`}${pieces.map((piece) =>
-      piece.escaped ? html`<mark>${piece.text}</mark>` : piece.text,
-    )}</pre>
+    <pre tabindex="0" aria-label=${label}>${prompt && html`<span class="prompt" aria-hidden="true">${prompt} </span>`}${marked(pieces)}</pre>
     ${long && html`<button type="button" class="terminal-more" aria-expanded=${String(all)} onClick=${() => setAll(!all)}>
       ${all ? t("tool.show_less") : t("tool.show_all", { n: lines.length })}
     </button>`}

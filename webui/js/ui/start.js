@@ -2,6 +2,7 @@
 
 import { t } from "../i18n/index.js";
 import { startConversation } from "../state/conversation.js";
+import { defaultWorkspace } from "../state/health.js";
 import { keep, recall } from "../state/storage.js";
 import { conversationPath, navigate } from "../router.js";
 import { Composer } from "./composer.js";
@@ -52,7 +53,7 @@ export function Start() {
       <${Composer} draftKey="new" onSend=${send} state=${IDLE} suggestion=${suggestion} returned=${returned}>
         <label class="workspace-field" title=${t("composer.workspace_hint")}>
           <${Icon} name="folder" /><span>${t("composer.workspace")}</span>
-          <input type="text" value=${workspace} placeholder=${t("composer.workspace_default")} spellcheck="false" autocomplete="off" onInput=${(event) => setWorkspace(event.currentTarget.value)} />
+          <input type="text" value=${workspace} placeholder=${defaultWorkspace.value || t("composer.workspace_default")} spellcheck="false" autocomplete="off" onInput=${(event) => setWorkspace(event.currentTarget.value)} />
         </label>
       <//>
     </div>

@@ -4,7 +4,7 @@ import { now } from "../state/clock.js";
 import { t } from "../i18n/index.js";
 import { duration, size } from "../text/format.js";
 import { Approval } from "./approval.js";
-import { ExactText } from "./exact_text.js";
+import { ExactText, Visible } from "./exact_text.js";
 import { html } from "./html.js";
 import { Icon } from "./icons.js";
 import { Terminal } from "./terminal.js";
@@ -26,7 +26,7 @@ export function ToolCall({ item, workspace }) {
     <header>
       ${icon ? html`<${Icon} name=${icon} cls="tool-icon" />` : html`<span class="spinner tool-icon" aria-hidden="true"></span>`}
       <span class="tool-name">${tool}</span>
-      ${!asking && html`<code class="tool-main">${words.sign && html`<span class="prompt">${words.sign} </span>`}${words.main}</code>`}
+      ${!asking && html`<code class="tool-main">${words.sign && html`<span class="prompt">${words.sign} </span>`}<${Visible} text=${words.main} /></code>`}
       <${Meta} item=${item} />
     </header>
     ${!asking && words.extras.length > 0 && html`<p class="tool-extras">${words.extras.map(([name, value]) => html`<code>${t("tool.argument", { name, value })}</code>`)}</p>`}

@@ -15,7 +15,7 @@ export function Transcript({ conversation }) {
   const [away, setAway] = useState(false);
   const turns = conversation.turns.value;
 
-  const toEnd = () => scroller.current.scrollTo({ top: scroller.current.scrollHeight, behavior: "instant" });
+  const toEnd = () => scroller.current?.scrollTo({ top: scroller.current.scrollHeight, behavior: "instant" });
   useEffect(() => {
     const observer = new ResizeObserver(() => following.current && toEnd());
     observer.observe(column.current);

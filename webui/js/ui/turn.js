@@ -23,7 +23,7 @@ export function Turn({ turn, conversation, isLast }) {
     <div class="work">
       <${Missing} turn=${turn} />
       <${Items} items=${view.items} workspace=${view.workspace} />
-      ${turn.problem.value && html`<${ProblemBox} title="" problem=${turn.problem.value} />`}
+      ${turn.problem.value && html`<${ProblemBox} title=${turn.problem.value.during === "stop" ? t("turn.stop_failed") : ""} problem=${turn.problem.value} />`}
     </div>
     ${view.ended ? html`<${TurnFooter} turn=${turn} conversation=${conversation} isLast=${isLast} />` : html`<${ActivityLine} turn=${turn} isLast=${isLast} />`}
   </article>`;
