@@ -69,6 +69,7 @@ def create_app(runtime: Runtime) -> Litestar:
         request_max_body_size=MAX_BODY,
         compression_config=CompressionConfig(backend="gzip", exclude=["/stream", "/events"]),
         openapi_config=_openapi(),
+        logging_config=None,  # api.logs has set it up
         signature_namespace={"Runtime": Runtime, "Service": Service, "Reads": Reads},
     )
 

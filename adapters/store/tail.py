@@ -4,7 +4,7 @@ import asyncio
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import psycopg
 import structlog
@@ -51,6 +51,8 @@ class LogTail:
 
     def stop(self) -> None:
         self._stop.set()
+        with suppress(psycopg.Error), psycopg.connect(self._store.conninfo, autocommit=True, connect_timeout=1) as conn:
+            conn.execute(f"NOTIFY {TABLE}")  # the thread sits in a wait for notifications
         if self._thread:
             self._thread.join(timeout=5)
 

@@ -4,12 +4,12 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from api.cli.options import Common, Flag, Limit, Online
+from api.cli.options import COMMON, ONLINE, Common, Flag, Limit, Online
 
 conversations = App(name="conversations", help="Conversations: list them, read one.")
 
 
-def token(*, options: Common = Common()) -> None:
+def token(*, options: Common = COMMON) -> None:
     """Print the access token of this home; it is made when there is none yet.
 
     ```
@@ -31,7 +31,7 @@ def token(*, options: Common = Common()) -> None:
 def open_console(
     *,
     print_only: Annotated[bool, Flag, Parameter(name="--print", help="Only print the link.")] = False,
-    options: Online = Online(),
+    options: Online = ONLINE,
 ) -> None:
     """Open the console in the browser, logged in.
 
@@ -60,7 +60,7 @@ async def list_conversations(
     *,
     archived: Annotated[bool, Flag, Parameter(help="Those that are archived.")] = False,
     limit: Limit = 20,
-    options: Online = Online(),
+    options: Online = ONLINE,
 ) -> None:
     """List conversations, the latest used first.
 
@@ -93,7 +93,7 @@ async def show(
     conversation: Annotated[str, Parameter(help="Its id, or `last`.")],
     *,
     limit: Limit = 500,
-    options: Online = Online(),
+    options: Online = ONLINE,
 ) -> None:
     """Read a conversation, oldest message first.
 

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
-from api.cli.options import Flag, Limit, Online
+from api.cli.options import ONLINE, Flag, Limit, Online
 
 approvals = App(name="approvals", help="Approvals that tasks wait for: list, allow, deny.")
 grants = App(name="grants", help="What was allowed for ever: list, revoke.")
@@ -12,7 +12,7 @@ ApprovalId = Annotated[str, Parameter(help="The approval's id.")]
 
 
 @approvals.default
-async def list_approvals(*, options: Online = Online()) -> None:
+async def list_approvals(*, options: Online = ONLINE) -> None:
     """List what waits for an answer, oldest first.
 
     ```
@@ -39,7 +39,7 @@ async def allow(
     approval: ApprovalId,
     *,
     forever: Annotated[bool, Flag, Parameter(help="Exactly this action in this workspace, from now on.")] = False,
-    options: Online = Online(),
+    options: Online = ONLINE,
 ) -> None:
     """Allow what a task asks for, once or for ever.
 
@@ -55,7 +55,7 @@ async def deny(
     approval: ApprovalId,
     *,
     reason: Annotated[str, Parameter(help="Goes to the model.", show_default=False)] = "",
-    options: Online = Online(),
+    options: Online = ONLINE,
 ) -> None:
     """Deny it; the task goes on without.
 
@@ -78,7 +78,7 @@ async def _answer(approval: str, verb: str, body: Any, options: Online) -> None:
 
 
 @grants.default
-async def list_grants(*, limit: Limit = 50, options: Online = Online()) -> None:
+async def list_grants(*, limit: Limit = 50, options: Online = ONLINE) -> None:
     """List what was allowed for ever, newest first.
 
     ```
@@ -111,7 +111,7 @@ async def list_grants(*, limit: Limit = 50, options: Online = Online()) -> None:
 async def revoke(
     grant: Annotated[str, Parameter(help="The grant's id.")],
     *,
-    options: Online = Online(),
+    options: Online = ONLINE,
 ) -> None:
     """Take a grant back: the action is asked for again.
 

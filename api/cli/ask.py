@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from api.cli.options import Flag, Online
+from api.cli.options import ONLINE, Flag, Online
 
 
 async def ask(
@@ -19,7 +19,7 @@ async def ask(
     workspace: Annotated[Path | None, Parameter(name=["--workspace", "-w"], help="The folder to work in.")] = None,
     reflect: Annotated[bool, Parameter(negative="--no-reflect", help="Look back when it is done.")] = True,
     yes: Annotated[bool, Flag, Parameter(name=["--yes", "-y"], help="Allow once whatever it asks for.")] = False,
-    options: Online = Online(),
+    options: Online = ONLINE,
 ) -> int:
     """Ask something, and watch the work and the answer as they come. What needs approval is asked right here.
 

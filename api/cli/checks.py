@@ -4,7 +4,7 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from importlib import import_module
 from inspect import isawaitable
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
@@ -14,6 +14,7 @@ from domain.errors import DuckError
 if TYPE_CHECKING:
     from api.settings import Settings
 
+LEAST_PYTHON = (3, 11)
 Status = Literal["ok", "warn", "fail"]
 
 
@@ -53,7 +54,7 @@ async def examine(options: Common) -> AsyncIterator[Check]:
 
 def python() -> Check:
     found = f"{sys.version.split()[0]} at {sys.executable}"
-    if sys.version_info < (3, 11):
+    if sys.version_info[:2] < LEAST_PYTHON:
         return Check("python", "fail", found, "DuckLM needs Python 3.11 or later: `uv python install 3.12`")
     return Check("python", "ok", found)
 
@@ -79,7 +80,7 @@ async def _carefully(name: str, place: str, settings: "Settings | None") -> Chec
             settings = Settings()
         module, _, function = place.partition(":")
         look: Callable[[Settings], Check | Awaitable[Check]] = getattr(import_module(module), function)
-        found: Any = look(settings)
+        found = look(settings)
         return await found if isawaitable(found) else found
     except Exception as error:
         return _broken(name, error)

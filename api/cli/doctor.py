@@ -1,9 +1,9 @@
 """``ducklm doctor``: what was found, what is missing, what to do about it."""
 
-from api.cli.options import Common
+from api.cli.options import COMMON, Common
 
 
-async def doctor(*, options: Common = Common()) -> int:
+async def doctor(*, options: Common = COMMON) -> int:
     """Look at everything DuckLM needs, and say what to do about what is missing. Exit code 1 when something fails.
 
     ```

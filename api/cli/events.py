@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from api.cli.options import Common, Flag
+from api.cli.options import COMMON, Common, Flag
 
 if TYPE_CHECKING:
     from domain.events import Envelope
@@ -26,7 +26,7 @@ def tail(
     follow: Annotated[
         bool, Flag, Parameter(name=["--follow", "-f"], help="Go on with what comes, until Ctrl-C.")
     ] = False,
-    options: Common = Common(),
+    options: Common = COMMON,
 ) -> None:
     """Print events, oldest first. Reads the database: works beside a running DuckLM and without one.
 

@@ -15,9 +15,10 @@ async def read_key(allowed: str) -> str:
     with _key_by_key(fd):
         termios.tcflush(fd, termios.TCIFLUSH)
         while True:
-            for key in (await _read(fd)).lower():
-                if key in allowed:
-                    return key
+            key = (await _read(fd)).lower()
+            # Several characters at once are text that was pasted or meant for something else, and no answer.
+            if len(key) == 1 and key in allowed:
+                return key
 
 
 async def read_line() -> str:
@@ -44,7 +45,12 @@ def _key_by_key(fd: int) -> Iterator[None]:
 async def _read(fd: int) -> str:
     loop = asyncio.get_running_loop()
     ready: asyncio.Future[None] = loop.create_future()
-    loop.add_reader(fd, lambda: ready.done() or ready.set_result(None))
+
+    def tell() -> None:
+        if not ready.done():
+            ready.set_result(None)
+
+    loop.add_reader(fd, tell)
     try:
         await ready
     finally:

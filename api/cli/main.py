@@ -13,7 +13,7 @@ from api.cli.ask import ask
 from api.cli.doctor import doctor
 from api.cli.events import events
 from api.cli.models import models
-from api.cli.options import Common
+from api.cli.options import COMMON, Common
 from api.cli.projections import projections
 from api.cli.replay import replay
 from api.cli.tasks import tasks
@@ -39,7 +39,7 @@ Host = Annotated[str | None, Parameter(help="Address to listen on (DUCKLM_HOST).
 
 
 @app.command
-def up(*, host: Host = None, port: Port = None, options: Common = Common()) -> None:
+def up(*, host: Host = None, port: Port = None, options: Common = COMMON) -> None:
     """Start everything in one process: database, model engine, worker, API and console. Ctrl-C stops it.
 
     With `--json` one object with the address and a login link is printed when it is ready.
@@ -54,7 +54,7 @@ def up(*, host: Host = None, port: Port = None, options: Common = Common()) -> N
 
 
 @app.command
-def serve(*, host: Host = None, port: Port = None, options: Common = Common()) -> None:
+def serve(*, host: Host = None, port: Port = None, options: Common = COMMON) -> None:
     """API, console and projections without a worker: `ducklm worker` processes do the work.
 
     ```
@@ -70,7 +70,7 @@ def serve(*, host: Host = None, port: Port = None, options: Common = Common()) -
 async def worker(
     *,
     concurrency: Annotated[int | None, Parameter(help="Tasks at once (DUCKLM_CONCURRENCY).")] = None,
-    options: Common = Common(),
+    options: Common = COMMON,
 ) -> None:
     """Work on tasks of the same database (DUCKLM_DATABASE_URL). Any number of these may run.
 

@@ -2,13 +2,13 @@
 
 from cyclopts import App
 
-from api.cli.options import Common, Online
+from api.cli.options import COMMON, ONLINE, Common, Online
 
 models = App(name="models", help="Roles and the models behind them.")
 
 
 @models.default
-async def list_roles(*, options: Online = Online()) -> None:
+async def list_roles(*, options: Online = ONLINE) -> None:
     """List the roles as configured.
 
     ```
@@ -37,7 +37,7 @@ async def list_roles(*, options: Online = Online()) -> None:
 
 
 @models.command
-async def ping(*, options: Online = Online()) -> int:
+async def ping(*, options: Online = ONLINE) -> int:
     """Ask every role's model for one token. Exit code 6 when one does not answer.
 
     ```
@@ -68,7 +68,7 @@ async def ping(*, options: Online = Online()) -> int:
 
 
 @models.command
-async def probe(*, options: Common = Common()) -> None:
+async def probe(*, options: Common = COMMON) -> None:
     """How directives are asked for, and what each way costs: characters of the prompt that a step makes the server read
     again.
 

@@ -46,3 +46,7 @@ class Online(Common):
         from api.cli.client import Client, need_server
 
         return Client(need_server(self.settings(), self.url))
+
+
+COMMON, ONLINE = Common(), Online()
+"""Nothing given: the defaults of commands."""

@@ -60,10 +60,9 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], nothin
             overflow="ellipsis" if rest else "fold",
             ratio=1 if rest else None,
         )
-    count = 0
-    for count, row in enumerate(rows, start=1):
+    for row in rows:
         table.add_row(*(cell if isinstance(cell, Text) else Text(safe(str(cell))) for cell in row))
-    if not count:
+    if not table.row_count:
         out.print(nothing, style="dim")
     elif out.is_terminal:
         out.print(table, soft_wrap=False)

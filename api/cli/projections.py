@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
-from api.cli.options import Common
+from api.cli.options import COMMON, Common
 
 if TYPE_CHECKING:
     from projections.rebuild import Progress
@@ -15,7 +15,7 @@ projections = App(name="projections", help="Read models: their position, buildin
 
 
 @projections.command
-def status(*, options: Common = Common()) -> None:
+def status(*, options: Common = COMMON) -> None:
     """How far each projection is behind the log, and what stopped one that is parked.
 
     ```
@@ -73,7 +73,7 @@ def _standing(name: str, version: int, row: dict[str, Any] | None, head: int) ->
 
 @projections.command
 def rebuild(
-    name: Annotated[str, Parameter(help="Its name, see `projections status`.")], *, options: Common = Common()
+    name: Annotated[str, Parameter(help="Its name, see `projections status`.")], *, options: Common = COMMON
 ) -> None:
     """Build a read model anew from the log, beside the one in use, and swap it in. Safe while DuckLM runs.
 
@@ -101,7 +101,7 @@ def rebuild(
 def verify(
     name: Annotated[str | None, Parameter(help="Its name; all of them if left out.")] = None,
     *,
-    options: Common = Common(),
+    options: Common = COMMON,
 ) -> int:
     """Compare read models, row by row, with ones folded from the log. Exit code 1 when any row differs.
 

@@ -4,14 +4,14 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from api.cli.options import Common, TaskId
+from api.cli.options import COMMON, Common, TaskId
 
 
 def replay(
     task: TaskId,
     *,
     at: Annotated[int | None, Parameter(help="The version to look at; the last one if left out.")] = None,
-    options: Common = Common(),
+    options: Common = COMMON,
 ) -> int:
     """What a task was like at a step: its state, what changed, what the model had directed, and the exact context it saw.
 

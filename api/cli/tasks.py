@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
-from api.cli.options import Flag, Limit, Online, TaskId
+from api.cli.options import ONLINE, Flag, Limit, Online, TaskId
 
 tasks = App(name="tasks", help="Tasks: list them, look into one, cancel it or go on with it.")
 
@@ -14,7 +14,7 @@ async def list_tasks(
     *,
     status: Annotated[str | None, Parameter(help="Only those that are running, paused, completed, failed, …")] = None,
     limit: Limit = 20,
-    options: Online = Online(),
+    options: Online = ONLINE,
 ) -> None:
     """List tasks, newest first.
 
@@ -53,7 +53,7 @@ async def list_tasks(
 
 
 @tasks.command
-async def show(task: TaskId, *, options: Online = Online()) -> None:
+async def show(task: TaskId, *, options: Online = ONLINE) -> None:
     """One task: its state, and its steps with tokens read anew, the share from the cache, and time.
 
     ```
@@ -79,7 +79,7 @@ async def cancel(
     task: TaskId,
     *,
     reason: Annotated[str, Parameter(help="Kept with the task.", show_default=False)] = "",
-    options: Online = Online(),
+    options: Online = ONLINE,
 ) -> None:
     """Cancel a task, in the middle of whatever it does.
 
@@ -103,7 +103,7 @@ async def go_on(
     task: TaskId,
     *,
     yes: Annotated[bool, Flag, Parameter(name=["--yes", "-y"], help="Allow once whatever it asks for.")] = False,
-    options: Online = Online(),
+    options: Online = ONLINE,
 ) -> int:
     """Go on with a task that is paused, failed or was stopped by its limits, and watch it as `ask` does.
 

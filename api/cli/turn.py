@@ -142,7 +142,8 @@ class Turn:
             case _Interrupt():
                 return await self._interrupted()
             case _Key():
-                return await self._answered(item)
+                await self._answered(item)
+                return None
             case ServerEvent(name="done"):
                 return dict(item.data)
             case ServerEvent(name="event"):
@@ -177,7 +178,8 @@ class Turn:
         self._approval = wanted
         if self._manner.allow_all:
             self._screen.note(f"  allowed once by --yes: {wanted.tool}", "yellow")
-            return await self._answered(_Key("y"))
+            await self._answered(_Key("y"))
+            return None
         self._screen.question(wanted.tool, wanted.arguments, wanted.risk, wanted.reason)
         if not self._manner.asks:
             first = "`ducklm up`, then " if self._manner.here else ""

@@ -3,6 +3,8 @@
 from typing import Any
 
 from litestar import Controller, get, post
+from litestar.di import NamedDependency
+from litestar.params import FromPath, FromQuery, JSONBody
 from sqlalchemy import select
 
 from api.contract import Page, ReasonBody
@@ -16,7 +18,7 @@ class ApprovalController(Controller):
     tags = ["approvals"]
 
     @get("/approvals/pending", summary="What waits for a person, oldest first")
-    async def pending(self, reads: Reads) -> Page[dict[str, Any]]:
+    async def pending(self, reads: NamedDependency[Reads]) -> Page[dict[str, Any]]:
         approvals, tasks = reads.table("approvals"), reads.table("tasks")
         query = (
             select(approvals, tasks.c.conversation_id, tasks.c.workspace)
@@ -27,29 +29,41 @@ class ApprovalController(Controller):
         return Page(await reads.rows(query, "approvals", "tasks"))
 
     @post("/approvals/{approval_id:str}/allow_once", status_code=200, summary="Allow this action once")
-    async def allow_once(self, approval_id: str, reads: Reads, service: Service) -> dict[str, str]:
+    async def allow_once(
+        self, approval_id: FromPath[str], reads: NamedDependency[Reads], service: NamedDependency[Service]
+    ) -> dict[str, str]:
         return await _allow(approval_id, False, reads, service)
 
     @post(
         "/approvals/{approval_id:str}/allow_forever", status_code=200, summary="Allow exactly this action from now on"
     )
-    async def allow_forever(self, approval_id: str, reads: Reads, service: Service) -> dict[str, str]:
+    async def allow_forever(
+        self, approval_id: FromPath[str], reads: NamedDependency[Reads], service: NamedDependency[Service]
+    ) -> dict[str, str]:
         return await _allow(approval_id, True, reads, service)
 
     @post("/approvals/{approval_id:str}/deny", status_code=200, summary="Deny; the reason goes back to the model")
     async def deny(
-        self, approval_id: str, reads: Reads, service: Service, data: ReasonBody | None = None
+        self,
+        approval_id: FromPath[str],
+        reads: NamedDependency[Reads],
+        service: NamedDependency[Service],
+        data: JSONBody[ReasonBody | None] = None,
     ) -> dict[str, str]:
         row = await reads.one("approvals", approval_id, "approval")
         await service.command(row["task_id"], Deny(approval_id, data.reason if data else ""))
         return {"approval_id": approval_id, "task_id": row["task_id"], "status": "denied"}
 
     @get("/grants", summary="What was allowed for ever")
-    async def grants(self, reads: Reads, cursor: str | None = None, limit: int = 50) -> Page[dict[str, Any]]:
+    async def grants(
+        self, reads: NamedDependency[Reads], cursor: FromQuery[str | None] = None, limit: FromQuery[int] = 50
+    ) -> Page[dict[str, Any]]:
         return await reads.page("grants", "position", cursor, limit)
 
     @post("/grants/{grant_id:str}/revoke", status_code=200, summary="Take a grant back")
-    async def revoke(self, grant_id: str, reads: Reads, service: Service) -> dict[str, Any]:
+    async def revoke(
+        self, grant_id: FromPath[str], reads: NamedDependency[Reads], service: NamedDependency[Service]
+    ) -> dict[str, Any]:
         await service.revoke(grant_id)
         return await reads.one("grants", grant_id, "grant")
 

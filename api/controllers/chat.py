@@ -1,6 +1,8 @@
 """Sending messages and going on with tasks."""
 
 from litestar import Controller, post
+from litestar.di import NamedDependency
+from litestar.params import FromPath, JSONBody
 from litestar.response import ServerSentEvent
 
 from api.contract import ChatAnswer, ChatBody, ContinueBody
@@ -15,19 +17,27 @@ class ChatController(Controller):
     tags = ["chat"]
 
     @post("/chat", status_code=200, summary="Send a message, answer when its task ends or waits")
-    async def chat(self, data: ChatBody, service: Service, runtime: Runtime) -> ChatAnswer:
+    async def chat(
+        self, data: JSONBody[ChatBody], service: NamedDependency[Service], runtime: NamedDependency[Runtime]
+    ) -> ChatAnswer:
         turn = await service.send_message(data.message, data.conversation_id, data.workspace, data.reflect)
         answer: ChatAnswer = await wait_for_turn(runtime, turn.task_id)
         return answer
 
     @post("/chat/stream", status_code=200, summary="Send a message, stream its task")
-    async def chat_stream(self, data: ChatBody, service: Service, runtime: Runtime) -> ServerSentEvent:
+    async def chat_stream(
+        self, data: JSONBody[ChatBody], service: NamedDependency[Service], runtime: NamedDependency[Runtime]
+    ) -> ServerSentEvent:
         turn = await service.send_message(data.message, data.conversation_id, data.workspace, data.reflect)
         return ServerSentEvent(TaskFollower(runtime, turn.task_id, 0, until_waits=True).messages())
 
     @post("/tasks/{task_id:str}/continue", status_code=200, summary="Go on with a task, answer when it ends or waits")
     async def go_on(
-        self, task_id: str, service: Service, runtime: Runtime, data: ContinueBody | None = None
+        self,
+        task_id: FromPath[str],
+        service: NamedDependency[Service],
+        runtime: NamedDependency[Runtime],
+        data: JSONBody[ContinueBody | None] = None,
     ) -> ChatAnswer:
         following, _ = await _continued(task_id, data, service)
         answer: ChatAnswer = await wait_for_turn(runtime, following)
@@ -35,7 +45,11 @@ class ChatController(Controller):
 
     @post("/tasks/{task_id:str}/continue/stream", status_code=200, summary="Go on with a task, stream it")
     async def go_on_stream(
-        self, task_id: str, service: Service, runtime: Runtime, data: ContinueBody | None = None
+        self,
+        task_id: FromPath[str],
+        service: NamedDependency[Service],
+        runtime: NamedDependency[Runtime],
+        data: JSONBody[ContinueBody | None] = None,
     ) -> ServerSentEvent:
         following, after = await _continued(task_id, data, service)
         return ServerSentEvent(TaskFollower(runtime, following, after, until_waits=True).messages())

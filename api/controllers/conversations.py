@@ -3,6 +3,8 @@
 from typing import Any
 
 from litestar import Controller, get, patch, post
+from litestar.di import NamedDependency
+from litestar.params import FromPath, FromQuery, JSONBody
 
 from api.contract import ConversationBody, ConversationChange, Page
 from api.reads import Reads
@@ -15,30 +17,44 @@ class ConversationController(Controller):
 
     @get(summary="Conversations, the latest used first")
     async def conversations(
-        self, reads: Reads, archived: bool | None = None, cursor: str | None = None, limit: int = 50
+        self,
+        reads: NamedDependency[Reads],
+        archived: FromQuery[bool | None] = None,
+        cursor: FromQuery[str | None] = None,
+        limit: FromQuery[int] = 50,
     ) -> Page[dict[str, Any]]:
         conditions = [] if archived is None else [reads.table("conversations").c.archived == archived]
         return await reads.page("conversations", "position", cursor, limit, *conditions)
 
     @post(summary="Start a conversation")
-    async def start(self, data: ConversationBody, reads: Reads, service: Service) -> dict[str, Any]:
+    async def start(
+        self, data: JSONBody[ConversationBody], reads: NamedDependency[Reads], service: NamedDependency[Service]
+    ) -> dict[str, Any]:
         conversation_id = await service.start_conversation(data.title, data.workspace)
         return await reads.one("conversations", conversation_id, "conversation")
 
     @get("/{conversation_id:str}", summary="One conversation")
-    async def conversation(self, conversation_id: str, reads: Reads) -> dict[str, Any]:
+    async def conversation(self, conversation_id: FromPath[str], reads: NamedDependency[Reads]) -> dict[str, Any]:
         return await reads.one("conversations", conversation_id, "conversation")
 
     @patch("/{conversation_id:str}", summary="Rename or archive")
     async def change(
-        self, conversation_id: str, data: ConversationChange, reads: Reads, service: Service
+        self,
+        conversation_id: FromPath[str],
+        data: JSONBody[ConversationChange],
+        reads: NamedDependency[Reads],
+        service: NamedDependency[Service],
     ) -> dict[str, Any]:
         await service.change_conversation(conversation_id, data.title, data.archived)
         return await reads.one("conversations", conversation_id, "conversation")
 
     @get("/{conversation_id:str}/messages", summary="Messages, oldest first")
     async def messages(
-        self, conversation_id: str, reads: Reads, cursor: str | None = None, limit: int = 50
+        self,
+        conversation_id: FromPath[str],
+        reads: NamedDependency[Reads],
+        cursor: FromQuery[str | None] = None,
+        limit: FromQuery[int] = 50,
     ) -> Page[dict[str, Any]]:
         await reads.one("conversations", conversation_id, "conversation")
         mine = reads.table("messages").c.conversation_id == conversation_id

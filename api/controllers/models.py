@@ -3,6 +3,8 @@
 from typing import Any
 
 from litestar import Controller, get
+from litestar.di import NamedDependency
+from litestar.params import FromQuery
 
 from adapters.llm import Ping
 from api.contract import Page
@@ -16,7 +18,7 @@ class ModelController(Controller):
     tags = ["models"]
 
     @get("/models/roles", summary="The roles as configured")
-    async def roles(self, runtime: Runtime) -> Page[dict[str, Any]]:
+    async def roles(self, runtime: NamedDependency[Runtime]) -> Page[dict[str, Any]]:
         return Page(
             [
                 {
@@ -28,7 +30,7 @@ class ModelController(Controller):
         )  # fmt: skip
 
     @get("/models/ping", summary="Ask every role's model for one token")
-    async def ping(self, runtime: Runtime) -> Page[Ping]:
+    async def ping(self, runtime: NamedDependency[Runtime]) -> Page[Ping]:
         return Page(list(await runtime.models.ping_all()))
 
     @get("/schemas/action_directive", summary="The JSON schema of an action directive")
@@ -37,7 +39,11 @@ class ModelController(Controller):
 
     @get("/usage", summary="Tokens, time and cache share by task and role")
     async def usage(
-        self, reads: Reads, task_id: str | None = None, cursor: str | None = None, limit: int = 50
+        self,
+        reads: NamedDependency[Reads],
+        task_id: FromQuery[str | None] = None,
+        cursor: FromQuery[str | None] = None,
+        limit: FromQuery[int] = 50,
     ) -> Page[dict[str, Any]]:
         conditions = [reads.table("usage").c.task_id == task_id] if task_id else []
         page = await reads.page("usage", "position", cursor, limit, *conditions)
@@ -47,7 +53,11 @@ class ModelController(Controller):
 
     @get("/commands", summary="The audit of tool calls, newest first")
     async def commands(
-        self, reads: Reads, task_id: str | None = None, cursor: str | None = None, limit: int = 50
+        self,
+        reads: NamedDependency[Reads],
+        task_id: FromQuery[str | None] = None,
+        cursor: FromQuery[str | None] = None,
+        limit: FromQuery[int] = 50,
     ) -> Page[dict[str, Any]]:
         conditions = [reads.table("commands").c.task_id == task_id] if task_id else []
         return await reads.page("commands", "position", cursor, limit, *conditions)

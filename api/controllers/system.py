@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 from litestar import Controller, Response, get
+from litestar.di import NamedDependency
 from sqlalchemy import func, select
 
 from adapters.runtime.session import in_thread
@@ -18,7 +19,7 @@ class SystemController(Controller):
     tags = ["system"]
 
     @get("/health", summary="Whether it works; needs no token")
-    async def health(self, runtime: Runtime) -> Response[dict[str, str]]:
+    async def health(self, runtime: NamedDependency[Runtime]) -> Response[dict[str, str]]:
         try:
             await in_thread(runtime.database.store.head)
         except StorageError:
@@ -27,7 +28,7 @@ class SystemController(Controller):
         return Response({"status": "ok"})
 
     @get("/v1/status", summary="Everything about the running program")
-    async def status(self, runtime: Runtime, reads: Reads) -> dict[str, Any]:
+    async def status(self, runtime: NamedDependency[Runtime], reads: NamedDependency[Reads]) -> dict[str, Any]:
         head = await in_thread(runtime.database.store.head)
         tasks = reads.table("tasks")
         counts = {
@@ -59,7 +60,7 @@ class SystemController(Controller):
         }
 
 
-def _engine(runtime: Runtime) -> dict[str, Any] | None:
+def _engine(runtime: NamedDependency[Runtime]) -> dict[str, Any] | None:
     engine = runtime.model_engine
     if engine is None:
         return None

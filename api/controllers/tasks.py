@@ -3,6 +3,8 @@
 from typing import Any
 
 from litestar import Controller, MediaType, Request, Response, get, post
+from litestar.di import NamedDependency
+from litestar.params import FromPath, FromQuery, JSONBody
 from litestar.response import ServerSentEvent
 
 from adapters.runtime.session import in_thread
@@ -23,11 +25,11 @@ class TaskController(Controller):
     @get(summary="Tasks, newest first")
     async def tasks(
         self,
-        reads: Reads,
-        status: str | None = None,
-        conversation_id: str | None = None,
-        cursor: str | None = None,
-        limit: int = 50,
+        reads: NamedDependency[Reads],
+        status: FromQuery[str | None] = None,
+        conversation_id: FromQuery[str | None] = None,
+        cursor: FromQuery[str | None] = None,
+        limit: FromQuery[int] = 50,
     ) -> Page[dict[str, Any]]:
         table = reads.table("tasks")
         conditions = []
@@ -38,7 +40,9 @@ class TaskController(Controller):
         return await reads.page("tasks", "created_position", cursor, limit, *conditions)
 
     @get("/{task_id:str}", summary="One task")
-    async def task(self, task_id: str, reads: Reads, service: Service) -> dict[str, Any]:
+    async def task(
+        self, task_id: FromPath[str], reads: NamedDependency[Reads], service: NamedDependency[Service]
+    ) -> dict[str, Any]:
         return await _view(task_id, reads, service)
 
     @get(
@@ -48,12 +52,12 @@ class TaskController(Controller):
     )
     async def events(
         self,
-        task_id: str,
+        task_id: FromPath[str],
         request: Request[Any, Any, Any],
-        runtime: Runtime,
-        service: Service,
-        after: int | None = None,
-        limit: int = MAX_PAGE,
+        runtime: NamedDependency[Runtime],
+        service: NamedDependency[Service],
+        after: FromQuery[int | None] = None,
+        limit: FromQuery[int] = MAX_PAGE,
     ) -> Response[Any]:
         await service.task(task_id)
         start = _start(request, after)
@@ -68,20 +72,30 @@ class TaskController(Controller):
 
     @post("/{task_id:str}/cancel", status_code=200, summary="Cancel, in the middle of whatever it does")
     async def cancel(
-        self, task_id: str, reads: Reads, service: Service, data: ReasonBody | None = None
+        self,
+        task_id: FromPath[str],
+        reads: NamedDependency[Reads],
+        service: NamedDependency[Service],
+        data: JSONBody[ReasonBody | None] = None,
     ) -> dict[str, Any]:
         await service.command(task_id, c.Cancel(data.reason if data and data.reason else "cancelled by the person"))
         return await _view(task_id, reads, service)
 
     @post("/{task_id:str}/pause", status_code=200, summary="Pause after the running effect")
     async def pause(
-        self, task_id: str, reads: Reads, service: Service, data: ReasonBody | None = None
+        self,
+        task_id: FromPath[str],
+        reads: NamedDependency[Reads],
+        service: NamedDependency[Service],
+        data: JSONBody[ReasonBody | None] = None,
     ) -> dict[str, Any]:
         await service.command(task_id, c.Pause(data.reason if data else ""))
         return await _view(task_id, reads, service)
 
     @post("/{task_id:str}/resume", status_code=200, summary="Resume a paused task")
-    async def resume(self, task_id: str, reads: Reads, service: Service) -> dict[str, Any]:
+    async def resume(
+        self, task_id: FromPath[str], reads: NamedDependency[Reads], service: NamedDependency[Service]
+    ) -> dict[str, Any]:
         await service.command(task_id, c.Resume())
         return await _view(task_id, reads, service)
 

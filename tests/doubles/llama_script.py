@@ -211,7 +211,8 @@ def _resolved(answer: Reply | Responder, request: Request) -> Reply:
 def default_reply(request: Request) -> Reply:
     """A done directive where tools are offered or the role acts, minimal JSON for a schema, else one sentence."""
     schema = requested_schema(request.body)
-    if request.body.get("tools") or (request.role == "action" and schema):
+    offered = request.body.get("tools") and request.body.get("tool_choice") != "none"
+    if offered or (request.role == "action" and schema):
         return Reply(directive=DONE)
     if schema is not None:
         return Reply(content=json.dumps(minimal(schema)))

@@ -13,7 +13,10 @@ CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
 ARGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
 SHOTS = os.environ.get("CONSOLE_SHOTS", "")
 
-pytestmark = [pytest.mark.browser, pytest.mark.skipif(not os.path.exists(CHROMIUM), reason=f"no Chromium at {CHROMIUM}")]
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(not os.path.exists(CHROMIUM), reason=f"no Chromium at {CHROMIUM}"),
+]
 
 
 @pytest.fixture
@@ -113,12 +116,11 @@ async def test_stop_in_the_middle_of_an_answer(program: Program, page: Page) -> 
 
 
 async def test_a_model_that_fails_is_told_and_can_be_continued(program: Program, page: Page) -> None:
-    program.llama.push("action", *[http_error(400, "the template does not like this", "invalid_request_error")] * 6)
+    program.llama.push("action", http_error(400, "the template does not like this", "invalid_request_error"))
     await say_to(page, "hello")
     await ended(page)
     await expect(page.locator("[data-note=failed]")).to_contain_text("the template does not like this")
     await shot(page, "real-failed")
-    program.llama.entries_cleared = None if not hasattr(program.llama, "script") else program.llama.script.entries.clear()
     await page.get_by_role("button", name="Continue").click()
     await expect(page.locator(".answer")).to_contain_text("scripted answer", timeout=15_000)
     await ended(page)

@@ -71,7 +71,7 @@ test("addresses", () => {
 });
 
 test("durations and days", () => {
-  assert.deepEqual([400, 9_900, 12_300, 125_000, 7_500_000].map(duration), ["0.4 s", "9.9 s", "12 s", "2 min 5 s", "2 h 5 min"]);
+  assert.deepEqual([4, 400, 9_900, 12_300, 125_000, 7_500_000].map(duration), ["4 ms", "0.4 s", "9.9 s", "12 s", "2 min 5 s", "2 h 5 min"]);
   const now = new Date(2026, 11, 1, 15);
   assert.deepEqual([0, 20, 80, 400].map((hours) => ageGroup(new Date(now - hours * 3.6e6).toISOString(), now)), ["today", "yesterday", "week", "older"]);
 });

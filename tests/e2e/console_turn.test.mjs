@@ -78,6 +78,13 @@ test("offsets count code points; repeats are dropped; a gap is reported, and sho
   assert.equal(again.turn.items[0].text, "all so far!\n…\nend");
 });
 
+test("text of a call that comes before the call's own event takes its place in order", () => {
+  const early = live("content_delta", { call_id: "x", role: "thinker", offset: 0, text: "An answer" });
+  const turn = play(created(), asked("m", "action"), early, replied("m", "{}", { role: "action" }), planned("t"), asked("x"), replied("x", "An answer."));
+  assert.deepEqual(kinds(turn), ["intent", "tool", "answer"]);
+  assert.equal(turn.items.at(-1).text, "An answer.");
+});
+
 test("a call that is made again starts with empty text", () => {
   const turn = play(created(), asked("x"), live("content_delta", { call_id: "x", role: "thinker", offset: 0, text: "half an" }), asked("x", "thinker", 2), live("content_delta", { call_id: "x", role: "thinker", offset: 0, text: "An" }));
   assert.equal(turn.items.find((item) => item.kind === "answer").text, "An");

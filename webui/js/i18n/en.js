@@ -214,6 +214,7 @@ export const en = {
   "markdown.image_hint": "Not loaded. Opens {url}",
   "markdown.code": "code",
 
+  "time.milliseconds": "{n} ms",
   "time.seconds": "{n} s",
   "time.minutes": "{m} min {s} s",
   "time.hours": "{h} h {m} min",

@@ -214,6 +214,7 @@ export const ru = {
   "markdown.image_hint": "Не загружена. Откроется {url}",
   "markdown.code": "код",
 
+  "time.milliseconds": "{n} мс",
   "time.seconds": "{n} с",
   "time.minutes": "{m} мин {s} с",
   "time.hours": "{h} ч {m} мин",

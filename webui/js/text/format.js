@@ -5,6 +5,7 @@ import { language, t } from "../i18n/index.js";
 /** @param {number} ms */
 export function duration(ms) {
   const s = ms / 1000;
+  if (ms > 0 && ms < 95) return t("time.milliseconds", { n: Math.max(1, Math.round(ms)) });
   if (s < 9.95) return t("time.seconds", { n: Math.round(s * 10) / 10 });
   if (s < 60) return t("time.seconds", { n: Math.round(s) });
   if (s < 3600) return t("time.minutes", { m: Math.floor(s / 60), s: Math.floor(s % 60) });

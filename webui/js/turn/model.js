@@ -98,3 +98,11 @@ export function get(draft, key) {
   const at = draft.index.get(key);
   return at === undefined ? undefined : draft.items[at];
 }
+
+/** Moves an item behind all others. */
+export function moveToEnd(draft, key) {
+  const item = get(draft, key);
+  if (!item) return;
+  draft.items = draft.items.filter((other) => other !== item).concat(item);
+  draft.index = new Map(draft.items.map((other, i) => [other.key, i]));
+}

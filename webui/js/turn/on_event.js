@@ -3,7 +3,7 @@
 // Handlers work on a draft whose lists may be changed; see fold.js. Keys: `r:` reasoning and `a:` answer of a model
 // call, `i:` its intent, `t:` a tool call, `n:` a note at a position.
 
-import { get, put } from "./model.js";
+import { get, moveToEnd, put } from "./model.js";
 import { codePoints } from "./text_buffer.js";
 
 /** @returns {boolean} false when the type is unknown */
@@ -91,6 +91,8 @@ const HANDLERS = {
     const { call_id: callId, role } = data;
     draft.status = "running";
     draft.call = { callId, role, phase: "asked", since: timeOf(event), textSince: 0, contentSince: 0, progress: null };
+    // After a reconnect the text so far of a call can come before the events that led to it.
+    for (const key of [`r:${callId}`, `a:${callId}`]) moveToEnd(draft, key);
     if (data.attempt > 1) {
       for (const key of [`r:${callId}`, `a:${callId}`]) if (get(draft, key)) put(draft, key, whole(""));
       note(draft, event, "asked_again", "info", { attempt: data.attempt });
