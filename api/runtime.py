@@ -75,7 +75,7 @@ class Runtime(Struct):
         self.runner.start()
         if self.worker is not None:
             await asyncio.to_thread(self.runner.catch_up)
-            await self.worker.start(self.database.embedded is not None, self._outstanding)
+            await self.worker.start(self._outstanding)
 
     async def stop(self) -> None:
         """Stops in the order in which parts depend on each other; running effects are handed back."""

@@ -56,7 +56,10 @@ class _Queue:
                 await asyncio.wait_for(self._filled.wait(), timeout)
             except TimeoutError:
                 return None
-        return None if self.lost else self._items.popleft()
+        return None if self.lost or not self._items else self._items.popleft()
+
+    def wake(self) -> None:
+        self._filled.set()
 
     def restart(self) -> None:
         self._items.clear()
@@ -80,6 +83,8 @@ class TaskFollower:
     async def messages(self) -> AsyncIterator[ServerSentEventMessage]:
         """Server-sent events to the end of the turn; ends with ``done`` or ``error``."""
         stream = task_stream(self._task_id)
+        stopping = asyncio.ensure_future(self._r.stopping.wait())
+        stopping.add_done_callback(lambda _: self._queue.wake())
         try:
             with (
                 self._r.tail.subscribe(stream, self._queue.put),
@@ -89,6 +94,8 @@ class TaskFollower:
                     yield message
         except DuckError as error:
             yield _message("error", problem_of(error))
+        finally:
+            stopping.cancel()
 
     async def _follow(self, stream: str) -> AsyncIterator[ServerSentEventMessage]:
         while True:

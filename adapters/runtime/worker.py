@@ -9,6 +9,7 @@ import psycopg
 import structlog
 from procrastinate import exceptions
 from procrastinate.jobs import Status
+from procrastinate.worker import Worker as QueueWorker
 
 from adapters.runtime.interpreter import Interpreter
 from domain.errors import DuckError, NotFound, StorageError
@@ -17,6 +18,8 @@ QUEUE, JOB = "tasks", "advance"
 HEARTBEAT_SECONDS = 10
 STALLED_SECONDS = 30
 RETRY_SECONDS = 5
+_LIFE = 7263
+"""First key of the advisory locks that workers hold while they live; the second is the worker's id."""
 _log = structlog.get_logger()
 
 
@@ -30,6 +33,18 @@ def install_queue(conninfo: str) -> None:
                 conn.execute(sql.encode())
         finally:
             conn.execute("SELECT pg_advisory_unlock(7263003)")
+
+
+class _LockedWorker(QueueWorker):
+    """Holds an advisory lock named after its id as long as its process lives: Postgres drops the lock with the connection,
+    so others know of a crash at once and need not wait for a heartbeat to fail to come."""
+
+    conninfo = ""
+
+    async def _run_loop(self) -> None:
+        async with await psycopg.AsyncConnection.connect(self.conninfo, autocommit=True) as conn:
+            await conn.execute("SELECT pg_advisory_lock(%s, %s)", (_LIFE, self.worker_id))
+            await super()._run_loop()  # type: ignore[no-untyped-call]
 
 
 class Worker:
@@ -77,10 +92,11 @@ class Worker:
             except (exceptions.ConnectorException, psycopg.Error):
                 await asyncio.sleep(1)
 
-    async def start(self, alone: bool, outstanding: Callable[[], list[str]]) -> None:
-        """Starts working. ``alone``: no other process can be running jobs, so what is marked as running was left
-        behind by a crash. ``outstanding`` lists tasks that should be running; those get a job again."""
-        await self._open_and_recover(alone, outstanding)
+    async def start(self, outstanding: Callable[[], list[str]]) -> None:
+        """Starts working. ``outstanding`` lists tasks that should be running; those without a job get one again."""
+        await self._app.open_async()
+        await self._hand_back(await self._jobs_of_the_dead())
+        await self._defer_outstanding(outstanding)
         self._run = asyncio.create_task(self._supervise(), name="worker")
         self._rescue = asyncio.create_task(self._rescue_stalled(), name="rescue-stalled")
 
@@ -94,10 +110,7 @@ class Worker:
         with suppress(Exception):
             await self._app.close_async()
 
-    async def _open_and_recover(self, alone: bool, outstanding: Callable[[], list[str]]) -> None:
-        await self._app.open_async()
-        if alone:
-            await self._hand_back(await self._jobs_of_the_dead())
+    async def _defer_outstanding(self, outstanding: Callable[[], list[str]]) -> None:
         waiting = {job.lock for job in await self._app.job_manager.list_jobs_async(queue=QUEUE, status="todo")}
         waiting |= {job.lock for job in await self._app.job_manager.list_jobs_async(queue=QUEUE, status="doing")}
         for task_id in await asyncio.to_thread(outstanding):
@@ -105,7 +118,14 @@ class Worker:
                 await self._app.configure_task(JOB, queue=QUEUE, lock=task_id).defer_async(task_id=task_id)
 
     async def _jobs_of_the_dead(self) -> list[procrastinate.jobs.Job]:
-        return list(await self._app.job_manager.list_jobs_async(queue=QUEUE, status="doing"))
+        """Jobs whose worker's lock is free (its process has died) or whose heartbeat has stopped (its machine has)."""
+        manager = self._app.job_manager
+        dead = {job.id: job for job in await manager.get_stalled_jobs(queue=QUEUE, seconds_since_heartbeat=STALLED_SECONDS)}
+        async with await psycopg.AsyncConnection.connect(self._conninfo, autocommit=True) as conn:
+            for job in await manager.list_jobs_async(queue=QUEUE, status="doing"):
+                if job.worker_id is None or await _lock_is_free(conn, job.worker_id):
+                    dead[job.id] = job
+        return list(dead.values())
 
     async def _hand_back(self, jobs: list[procrastinate.jobs.Job]) -> None:
         """A lock held by a dead job would keep its task from ever running again."""
@@ -120,10 +140,7 @@ class Worker:
         while True:
             await asyncio.sleep(HEARTBEAT_SECONDS)
             try:
-                stalled = await self._app.job_manager.get_stalled_jobs(
-                    queue=QUEUE, seconds_since_heartbeat=STALLED_SECONDS
-                )
-                await self._hand_back(list(stalled))
+                await self._hand_back(await self._jobs_of_the_dead())
             except (exceptions.ProcrastinateException, psycopg.Error) as error:
                 _log.warning("rescue_waits_for_database", error=str(error))
 
@@ -132,11 +149,14 @@ class Worker:
         while True:
             try:
                 self.running = True
-                await self._app.run_worker_async(
-                    queues=[QUEUE], name=self._name, concurrency=self._concurrency, install_signal_handlers=False,
-                    delete_jobs="always", shutdown_graceful_timeout=4, update_heartbeat_interval=HEARTBEAT_SECONDS,
-                    stalled_worker_timeout=STALLED_SECONDS, fetch_job_polling_interval=2,
+                worker = _LockedWorker(
+                    self._app, queues=[QUEUE], name=self._name, concurrency=self._concurrency,
+                    install_signal_handlers=False, delete_jobs="always", shutdown_graceful_timeout=4,
+                    update_heartbeat_interval=HEARTBEAT_SECONDS, stalled_worker_timeout=STALLED_SECONDS,
+                    fetch_job_polling_interval=2,
                 )  # fmt: skip
+                worker.conninfo = self._conninfo
+                await worker.run()  # type: ignore[no-untyped-call]
                 pause = 0.5
             except asyncio.CancelledError:
                 raise
@@ -146,3 +166,11 @@ class Worker:
                 self.running = False
             await asyncio.sleep(pause)
             pause = min(pause * 2, 5)
+
+
+async def _lock_is_free(conn: psycopg.AsyncConnection[tuple[bool]], worker_id: int) -> bool:
+    row = await (await conn.execute("SELECT pg_try_advisory_lock(%s, %s)", (_LIFE, worker_id))).fetchone()
+    if row and row[0]:
+        await conn.execute("SELECT pg_advisory_unlock(%s, %s)", (_LIFE, worker_id))
+        return True
+    return False

@@ -18,7 +18,6 @@ MAX_COMMAND = 100_000
 """Bytes; the kernel takes 128 KiB for one argument."""
 
 _FALLBACK_PATH = "/usr/local/bin:/usr/bin:/bin"
-_READ = 64 * 1024
 _NOTES_ROOM = 512
 
 
@@ -65,7 +64,7 @@ async def _follow(running: Supervised, capture: Capture, timeout: float, limit: 
     """Feeds the output to ``capture`` until the command has ended. Returns why it was stopped, if it was."""
     try:
         async with asyncio.timeout(timeout) as clock:
-            while raw := await running.stdout.read(_READ):
+            while raw := await running.read():
                 capture.feed(raw)
                 if capture.size > limit:
                     running.stop("k")

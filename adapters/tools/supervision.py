@@ -21,6 +21,10 @@ _KEEPER = str(Path(__file__).with_name("keeper.py"))
 _PATIENCE = 10.0
 """Seconds for the keeper to end by itself after it was told to; it needs about one."""
 
+_LINGER = 1.0
+"""Seconds to wait for the rest of the output when nothing is left of the command that could write it."""
+_PIECE = 64 * 1024
+
 Manner = Literal["t", "c", "k"]
 """See the keeper: terminate (0.8 s of grace), cancel (0.3 s), kill."""
 
@@ -35,14 +39,15 @@ class Ending(Struct, frozen=True):
 
 
 class Supervised:
-    """A running command. ``stdout`` ends when all of its processes have ended."""
+    """A running command."""
 
     def __init__(self, process: Process, status: int, call_id: str) -> None:
         assert process.stdout is not None
-        self.stdout = process.stdout
+        self._output = process.stdout
         self._process = process
         self._status = status
         self._call_id = call_id
+        self._watching = asyncio.ensure_future(self._watch())
 
     @classmethod
     async def start(
@@ -91,27 +96,42 @@ class Supervised:
             with contextlib.suppress(OSError):
                 control.write(manner.encode())
 
-    async def exited(self) -> None:
-        """Returns when the keeper has ended."""
-        await self._process.wait()
+    async def read(self) -> bytes:
+        """The next piece of output; empty at its end, which is when all processes have ended."""
+        reading = asyncio.ensure_future(self._output.read(_PIECE))
+        try:
+            await asyncio.wait({reading, self._watching}, return_when=asyncio.FIRST_COMPLETED)
+            if not reading.done():
+                await asyncio.wait({reading}, timeout=_LINGER)
+            return reading.result() if reading.done() else b""
+        finally:
+            if not reading.done():
+                reading.cancel()
+                await asyncio.wait({reading})
 
     async def ended(self, on_rest: Callable[[bytes], None] = lambda raw: None) -> Ending:
-        """Hands over what is left of the output, waits for the end, and cleans up. Call it exactly once."""
+        """Hands over what is left of the output, and waits until nothing is left of the command."""
         try:
             async with asyncio.timeout(_PATIENCE):
-                while raw := await self.stdout.read(65536):
+                while raw := await self.read():
                     on_rest(raw)
-                await self._process.wait()
+                await asyncio.wait({self._watching})
         except TimeoutError:
             with contextlib.suppress(ProcessLookupError):
                 self._process.kill()
-            await self._process.wait()
-        finally:
-            report = self._report()
-        if report is not None:
-            return report
-        await asyncio.to_thread(kill_marked, self._call_id)
-        return Ending(-signal.SIGKILL, 0, "lost")
+        return await asyncio.shield(self._watching)
+
+    async def exited(self) -> None:
+        """Returns when nothing is left of the command."""
+        await asyncio.wait({self._watching})
+
+    async def _watch(self) -> Ending:
+        """Waits for the keeper. When it was killed its work is done from here, as well as it can be."""
+        await self._process.wait()
+        report = self._report()
+        if report is None:
+            await asyncio.to_thread(kill_marked, self._call_id)
+        return report or Ending(-signal.SIGKILL, 0, "lost")
 
     def _report(self) -> Ending | None:
         try:

@@ -31,6 +31,10 @@ async def ask(
     git diff | ducklm ask "review this" > review.md
     ```
     """
+    if last and conversation:
+        from domain.errors import BadInput
+
+        raise BadInput("--continue and --conversation exclude each other")
     text = _message(" ".join(message))
 
     async def body(client: Any, is_local: bool) -> dict[str, Any]:
@@ -45,14 +49,13 @@ async def hold_turn(
     options: Online, yes: bool, path: Callable[[Any], Any], body: Callable[[Any, bool], Any], start_here: bool = True
 ) -> int:
     """Runs one turn against the server that runs, or one that is started for it. ``path`` and ``body`` get the client."""
-    from api.cli.client import Client, Server, need_server
-    from api.cli.here import server_for
+    from api.cli.client import Client, Server, find_server, need_server
     from api.cli.output import err, print_json
     from api.cli.screen import Screen, Terminal
     from api.cli.turn import Manner, Turn
-    from api.cli.up import reporter
 
     settings = options.settings()
+    screen = Screen() if options.json else Terminal()
 
     async def turn(server: Server, here: bool) -> int:
         watched = err.is_terminal and not options.json
@@ -60,16 +63,22 @@ async def hold_turn(
         async with Client(server) as client:
             where = path(client)
             target = where if isinstance(where, str) else await where
-            held = Turn(client, Screen() if options.json else Terminal(), manner)
+            held = Turn(client, screen, manner)
             answer, code = await held.run(target, await body(client, server.is_local))
         if options.json:
             print_json(answer)
         return code
 
-    if not start_here:
-        return await turn(await asyncio.to_thread(need_server, settings, options.url), False)
-    report = reporter(time.monotonic()) if err.is_terminal and not options.json else lambda _: None
-    async with server_for(settings, options.url, report) as (server, here):
+    find = find_server if start_here else need_server
+    running = await asyncio.to_thread(find, settings, options.url)
+    if running is not None:
+        return await turn(running, False)
+    # The whole program is loaded only where it is needed.
+    from api.cli.here import server_here
+    from api.cli.up import reporter
+
+    report = reporter(time.monotonic(), screen.note if err.is_terminal else lambda _: None)
+    async with server_here(settings, report) as (server, here):
         return await turn(server, here)
 
 

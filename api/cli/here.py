@@ -19,13 +19,9 @@ STARTING_SECONDS = 60
 
 
 @asynccontextmanager
-async def server_for(settings: Settings, url: str | None, report: Report) -> AsyncIterator[tuple[Server, bool]]:
-    """The server to ask, and whether it lives in this process: the one that runs, the one that is just starting, or one
-    that is started here and stopped afterwards. Raises ``SetupError``."""
-    server = await asyncio.to_thread(find_server, settings, url)
-    if server is not None:
-        yield server, False
-        return
+async def server_here(settings: Settings, report: Report) -> AsyncIterator[tuple[Server, bool]]:
+    """A server that is started here and stopped afterwards (then True), or the one that somebody else is just starting.
+    Raises ``SetupError``."""
     home = prepare_home(settings)
     lock = only_one(home)
     try:

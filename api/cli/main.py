@@ -1,5 +1,6 @@
 """``ducklm``: all commands, in one place. Only what help needs is imported here; commands import the rest."""
 
+import os
 import sys
 import warnings
 from importlib.metadata import version
@@ -92,17 +93,21 @@ def run(arguments: list[str] | None = None) -> None:
         code = app(given, exit_on_error=False, print_error=False, result_action="return_value")
         sys.stdout.flush()
     except CycloptsError as error:
-        code = _told(BadInput(f"{_sentence(error)} `ducklm --help` lists the commands and what they take."), given)
+        command = " ".join(("ducklm", *(error.command_chain or ())))
+        code = _told(BadInput(f"{_sentence(error)} See `{command} --help`."), given)
     except DuckError as error:
         code = _told(error, given)
     except KeyboardInterrupt:
         code = 130
     except BrokenPipeError:
         # Whoever read our output has seen enough (`| head`).
-        import os
-
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 141
+    except Exception as error:
+        if os.environ.get("DUCKLM_LOG_LEVEL", "").lower() == "debug":
+            raise
+        text = f"an unexpected {type(error).__name__}: {error}. That is a fault of DuckLM; DUCKLM_LOG_LEVEL=debug shows where"
+        code = _told(DuckError(text), given)
     sys.exit(code if isinstance(code, int) else 0)
 
 

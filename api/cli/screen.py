@@ -38,8 +38,8 @@ class Screen:
 
     def tool_output(self, text: str) -> None: ...
 
-    def question(self, tool: str, arguments: dict[str, Any], risk: str, reason: str) -> None:
-        """An approval is asked for."""
+    def question(self, tool: str, arguments: dict[str, Any], risk: str, reason: str, keys: bool) -> None:
+        """An approval is asked for; ``keys``: and can be given here."""
 
 
 class Terminal(Screen):
@@ -116,7 +116,7 @@ class Terminal(Screen):
                 self._write(err, ("  │ " if self._output_at_start else "") + line, "dim")
             self._output_at_start = line.endswith("\n")
 
-    def question(self, tool: str, arguments: dict[str, Any], risk: str, reason: str) -> None:
+    def question(self, tool: str, arguments: dict[str, Any], risk: str, reason: str, keys: bool) -> None:
         self._new_line()
         self._status = ""
         style = {"high": "bold red", "medium": "yellow"}.get(risk, "green")
@@ -125,7 +125,8 @@ class Terminal(Screen):
         err.out(_exact(tool, arguments), highlight=False)
         if reason:
             err.out(f"  {safe(reason)}", style="dim", highlight=False)
-        err.print("  [bold]y[/] once · [bold]a[/] always (exactly this, in this workspace) · [bold]n[/] no")
+        if keys:
+            err.print("  [bold]y[/] once · [bold]a[/] always (exactly this, in this workspace) · [bold]n[/] no")
 
     def _paint(self, segments: list[Segment]) -> None:
         for text, style in segments:

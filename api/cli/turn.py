@@ -169,9 +169,12 @@ class Turn:
     def _paused(self, resumes: str) -> _Stop | None:
         if resumes == "model" and self._manner.patient:
             return None
-        how = "ducklm up" if resumes == "model" else f"ducklm tasks continue {self._task_id}"
-        first = "`ducklm up`, then " if self._manner.here and resumes != "model" else ""
-        self._screen.note(f"The task is kept and paused; it goes on with {first}`{how}`.", "yellow")
+        first = "with `ducklm up`, then " if self._manner.here else ""
+        if resumes == "model":
+            how = f"{first}by itself when the model server answers"
+        else:
+            how = f"{first}with `ducklm tasks continue {self._task_id}`"
+        self._screen.note(f"The task is kept; it goes on {how}.", "yellow")
         return _Stop(6 if resumes == "model" else 4)
 
     async def _approval_wanted(self, wanted: e.ApprovalRequested) -> _Stop | None:
@@ -180,7 +183,7 @@ class Turn:
             self._screen.note(f"  allowed once by --yes: {wanted.tool}", "yellow")
             await self._answered(_Key("y"))
             return None
-        self._screen.question(wanted.tool, wanted.arguments, wanted.risk, wanted.reason)
+        self._screen.question(wanted.tool, wanted.arguments, wanted.risk, wanted.reason, self._manner.asks)
         if not self._manner.asks:
             first = "`ducklm up`, then " if self._manner.here else ""
             self._screen.note(

@@ -46,15 +46,15 @@ async def _run(settings: Settings, sock: socket.socket, with_worker: bool, start
     await serve(runtime, sock, on_ready)
 
 
-def reporter(started: float) -> Callable[[str], None]:
-    """Progress lines, each once, with the seconds since the start."""
+def reporter(started: float, say: Callable[[str], None] | None = None) -> Callable[[str], None]:
+    """Progress lines, each once, with the seconds since the start; to standard error, or by ``say``."""
     last = [""]
 
     def report(text: str) -> None:
         if text != last[0]:
             last[0] = text
-            err.print(f"[dim]{time.monotonic() - started:5.1f} s[/]  ", end="")
-            err.print(text, markup=False)
+            line = f"{time.monotonic() - started:5.1f} s  {text}"
+            say(line) if say else err.print(line, markup=False)
 
     return report
 

@@ -21,6 +21,8 @@ CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
 ARGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
 Json = dict[str, Any]
 
+pytestmark = pytest.mark.browser
+
 
 class Site:
     """A fake API of its own in a thread."""
@@ -172,6 +174,32 @@ def test_cut_connections_lose_and_double_nothing(page: Page, site: Site) -> None
     ended(page)
     assert page.locator(".answer").inner_text().strip() == ("Slow and steady. " * 60).strip()
     expect(page.locator(".item.is-thought")).to_have_count(2)
+
+
+def test_a_silent_connection_is_given_up(context: BrowserContext, site: Site) -> None:
+    page = context.new_page()
+    page.clock.install()
+    page.goto(site.url)
+    say(page, "The tests fail")
+    expect(page.locator(".approval")).to_be_visible()
+    page.wait_for_timeout(1000)
+    site.weather(mute=True)
+
+    def streams() -> int:
+        return sum(r.endswith("/events") for r in site.weather(mute=True)["requests"])
+
+    before = streams()
+    page.clock.fast_forward(20_000)
+    page.wait_for_timeout(500)
+    assert streams() == before, "20 s of silence are no reason to give up"
+    page.evaluate("dispatchEvent(new Event('online'))")
+    page.wait_for_timeout(1500)
+    assert streams() == before + 1, "a page that wakes up does not trust a silent line"
+    page.clock.fast_forward(27_000)
+    page.wait_for_timeout(2500)
+    assert streams() > before + 1, "the watchdog opens the line again"
+    page.get_by_role("button", name="Allow once").click()
+    expect(page.locator("[data-tool=shell_exec]")).to_contain_text("exit 1")
 
 
 def test_switching_away_and_back_shows_live_progress(page: Page, site: Site) -> None:

@@ -110,7 +110,8 @@ class FakeApi:
         for verb, pattern, handler in ROUTES:
             found = re.fullmatch(pattern, path)
             if found and verb == method:
-                return await handler(self, body, headers, *found.groups())
+                frames: AsyncIterator[bytes] = await handler(self, body, headers, *found.groups())
+                return frames
         raise problem(404, "Not found", f"there is no {path}")
 
     async def weather(self, body: Json) -> Answer:

@@ -63,7 +63,8 @@ async def tests(run: Run) -> None:
                                reasoning="The person wants the failing test found. First I run the suite.")  # fmt: skip
     why = "This runs code of the workspace: pytest imports and executes the tests."
     if not await run.tool(call, "shell_exec", command, PYTEST, 1, ask=why, ok=False):
-        return await run.answer("All right, I did not run the tests. Shall I read the code instead?")
+        await run.answer("All right, I did not run the tests. Shall I read the code instead?")
+        return
     fix = {"path": "pond.py", "content": "class Pond:\n    def __init__(self, width):\n        self.width = width\n\n"
            "    def lengths(self, metres):\n        return -(-metres // self.width)\n"}  # fmt: skip
     (write,) = await run.direct("Round up instead of down.", ("file_write", fix))

@@ -32,7 +32,7 @@ class World:
 
     def conversation(self, title: str = "", workspace: str = "", age: float = 0.0) -> Json:
         at = (datetime.now(UTC) - timedelta(hours=age)).isoformat().replace("+00:00", "Z")
-        made = {
+        made: Json = {
             "conversation_id": str(uuid.uuid4()), "title": title, "workspace": workspace or "/home/ada/projects/duckpond",
             "created_at": at, "updated_at": at, "archived": False, "message_count": 0, "last_task_id": "", "last_status": "",
         }  # fmt: skip

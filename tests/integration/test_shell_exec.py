@@ -8,7 +8,6 @@ import asyncio
 import os
 import resource
 import signal
-import subprocess
 import sys
 import time
 import uuid
@@ -284,13 +283,15 @@ async def test_the_worker_is_killed(tmp_path: Path) -> None:
     shell = Shell(tmp_path)
     root = Path(__file__).parents[2]
     env = {**os.environ, "PYTHONPATH": str(root)}
-    worker = subprocess.Popen([sys.executable, "-c", WORKER, str(tmp_path), shell.mark], cwd=root, env=env)
+    worker = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", WORKER, str(tmp_path), shell.mark, cwd=root, env=env
+    )
     try:
         # The worker, the keeper and bash have the marker in their arguments; then come the three that sleep.
         await until(lambda: len(shell.alive()) >= 6)
     finally:
         worker.kill()
-        worker.wait()
+        await worker.wait()
     await until(lambda: not shell.alive())
 
 

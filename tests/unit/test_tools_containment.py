@@ -4,7 +4,6 @@ import ctypes
 import os
 import socket
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -58,12 +57,12 @@ def place(tmp_path: Path) -> Place:
 
 
 @pytest.fixture(params=["kernel", "walk"])
-def resolution(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def resolution(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Both ways of resolving paths: openat2, and component by component."""
     if request.param == "kernel" and not beneath.KERNEL_RESOLVES:
         pytest.skip("this kernel has no openat2")
     monkeypatch.setattr(beneath, "KERNEL_RESOLVES", request.param == "kernel")
-    yield request.param
+    return str(request.param)
 
 
 ESCAPES = (

@@ -27,6 +27,9 @@ export const Intent = ({ item }) => html`<p class="intent">${item.text}</p>`;
 
 const ICONS = { info: "info", warn: "warn", bad: "bad" };
 
+/** What the server says when the person gave no reason; the note's own words say the same. */
+const NO_REASON = new Set(["cancelled by the person", "paused by the person"]);
+
 export function Note({ item }) {
   const { code, tone, attempt = 1, extra = 0, error, detail, said } = item;
   const words = code === "resumed" && extra ? t("note.resumed_extra", { n: extra }) : t(`note.${code}`, { attempt });
@@ -34,7 +37,7 @@ export function Note({ item }) {
     <${Icon} name=${ICONS[tone]} />
     <div>
       <p>${words}</p>
-      ${detail && html`<p class="note-detail">${error && html`<code>${error}</code> `}${detail}</p>`}
+      ${detail && !NO_REASON.has(detail) && html`<p class="note-detail">${error && html`<code>${error}</code> `}${detail}</p>`}
       ${said && html`<details class="written"><summary><${Icon} name="chevron" cls="turns" />${t("note.said")}</summary><pre tabindex="0">${said}</pre></details>`}
     </div>
   </div>`;

@@ -7,6 +7,9 @@ import { html, useState } from "./html.js";
 import { Duck } from "./icons.js";
 import { Settings } from "./settings.js";
 
+/** A text of the catalogue with `code` in it. */
+const Words = ({ text }) => text.split("`").map((part, i) => (i % 2 ? html`<code>${part}</code>` : part));
+
 export function Login() {
   const [token, setToken] = useState("");
   const [wrong, setWrong] = useState("");
@@ -25,10 +28,10 @@ export function Login() {
     <div class="login-card">
       <${Duck} />
       <h1>${t("login.title")}</h1>
-      <p>${t("login.text")}</p>
+      <p><${Words} text=${t("login.text")} /></p>
       <pre>${`DuckLM ready at ${location.origin}/?token=…`}</pre>
       <form onSubmit=${enter}>
-        <label for="token">${t("login.or")}</label>
+        <label for="token"><${Words} text=${t("login.or")} /></label>
         <div class="login-row">
           <input id="token" type="password" autocomplete="current-password" aria-label=${t("login.token")} value=${token} onInput=${(event) => setToken(event.currentTarget.value)} />
           <button type="submit" class="button is-primary" disabled=${!token.trim()}>${t("login.enter")}</button>
