@@ -47,9 +47,9 @@ if [[ $code == 401 || $code == 403 ]]; then
     exit 3
 fi
 field() {
-    grep -oE "\"$1\":[^,}]+" <<<"$props" | head -n 1 | cut -d: -f2- | tr -d '" '
+    grep -oE "\"$1\": *[^,}]+" <<<"$props" | head -n 1 | cut -d: -f2- | tr -d '" '
 }
 slots=$(field total_slots || true)
 model=$(field model_alias || true)
-context=$(grep -oE '"n_ctx":[0-9]+' <<<"$props" | head -n 1 | cut -d: -f2 || true)
+context=$(grep -oE '"n_ctx": *[0-9]+' <<<"$props" | head -n 1 | tr -dc 0-9 || true)
 say "ready: $url, model ${model:-unknown}, ${slots:-?} slots of ${context:-?} tokens"

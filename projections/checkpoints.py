@@ -1,5 +1,6 @@
 """Where each projection stands: a row that is locked and moved in the transaction of its tables."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import BigInteger, Column, Connection, DateTime, Integer, MetaData, Table, Text, func, select, text
@@ -28,6 +29,18 @@ def lock(conn: Connection, name: str) -> dict[str, Any] | None:
     """The checkpoint, held by this transaction until its end."""
     row = conn.execute(select(CHECKPOINTS).where(CHECKPOINTS.c.name == name).with_for_update()).mappings().first()
     return dict(row) if row else None
+
+
+def lock_all(conn: Connection, names: Sequence[str]) -> list[dict[str, Any]]:
+    """The checkpoints of several projections, held by this transaction; always taken in the same order."""
+    query = select(CHECKPOINTS).where(CHECKPOINTS.c.name.in_(names)).order_by(CHECKPOINTS.c.name).with_for_update()
+    return [dict(row) for row in conn.execute(query).mappings()]
+
+
+def move_all(conn: Connection, names: Sequence[str], position: int) -> None:
+    conn.execute(
+        CHECKPOINTS.update().where(CHECKPOINTS.c.name.in_(names)).values(position=position, updated_at=func.now())
+    )
 
 
 def all_checkpoints(conn: Connection) -> list[dict[str, Any]]:

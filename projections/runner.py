@@ -107,6 +107,9 @@ class ProjectionRunner:
         """Folds everything there is, in the calling thread; for tests and commands."""
         more = True
         while more:
+            if (together := self._advance_together()) is not None:
+                more = together
+                continue
             # a list, since every projection gets its batch whatever the others say
             more = any([self._advance(p) for p in self.projections])  # noqa: C419
 
@@ -119,6 +122,35 @@ class ProjectionRunner:
                 _log.warning("projections_wait_for_database", error=str(error).splitlines()[0])
                 self._stopping.wait(1.0)
             self._woken.wait(POLL_SECONDS)
+
+    def _advance_together(self) -> bool | None:
+        """One batch of all projections in one transaction, as long as they stand at the same position: a fifth of the
+        round trips. None when they do not, or when one of them fails: then each goes by itself."""
+        by_name = {p.name: p for p in self.projections}
+        try:
+            with self._engine.begin() as conn:
+                standing = [
+                    c
+                    for c in checkpoints.lock_all(conn, list(by_name))
+                    if c["parked_position"] is None and c["version"] == by_name[c["name"]].version
+                ]
+                if len({c["position"] for c in standing}) != 1 or self._failures:
+                    return None
+                batch = self._read(standing[0]["position"], BATCH)
+                if not batch.raw:
+                    return False
+                for c in standing:
+                    projection = by_name[c["name"]]
+                    if wanted := batch.wanted(projection.tags):
+                        projection.apply(conn, wanted)
+                checkpoints.move_all(conn, [c["name"] for c in standing], batch.last)
+            return len(batch.raw) == BATCH
+        except StorageError:
+            raise
+        except Exception as error:
+            if isinstance(error, DBAPIError) and (error.connection_invalidated or _gone(error)):
+                raise
+            return None
 
     def _advance(self, projection: Projection) -> bool:
         """One batch of one projection; whether there may be more."""

@@ -96,16 +96,13 @@ def settings_for(database_url: str, home: Path, llama_url: str, **more: Any) -> 
 
 
 @asynccontextmanager
-async def start_program(
-    database_url: str, home: Path, llama: ScriptedLlama | None = None, **settings: Any
-) -> AsyncIterator[Program]:
-    """Starts everything; stops it in order at the end."""
-    own = llama is None
-    llama = llama or ScriptedLlama()
-    if own:
+async def start_program(database_url: str, home: Path, llama_url: str = "", **settings: Any) -> AsyncIterator[Program]:
+    """Starts everything; stops it in order at the end. ``llama_url`` names a model server that runs already."""
+    llama = ScriptedLlama()
+    if not llama_url:
         await llama.start()
     try:
-        configured = settings_for(database_url, home, llama.url, **settings)
+        configured = settings_for(database_url, home, llama_url or llama.url, **settings)
         sock = listen(configured)
         runtime = await make_runtime(configured)
         async with running(runtime, sock):
@@ -115,5 +112,5 @@ async def start_program(
             finally:
                 await program.http.aclose()
     finally:
-        if own:
+        if not llama_url:
             await llama.stop()

@@ -43,6 +43,8 @@ class Link:
             headers=headers,
             timeout=httpx.Timeout(_JSON_TIMEOUT, connect=connect_timeout),
             transport=transport,
+            # llama-server closes a connection after a stream and idle ones after 5 s, without a word: never use one twice
+            limits=httpx.Limits(max_keepalive_connections=0),
             # a proxy from the environment must not swallow requests to this machine
             trust_env=not _is_local(self.url),
         )

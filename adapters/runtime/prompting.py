@@ -1,5 +1,7 @@
 """What stands at the start of every request, and which earlier tasks come after it."""
 
+from functools import lru_cache
+
 import msgspec
 
 from adapters.store.blobs import Blobs
@@ -31,6 +33,9 @@ class History:
     def __init__(self, aggregates: Aggregates, blobs: Blobs) -> None:
         self._aggregates = aggregates
         self._blobs = blobs
+        # What these hold never changes: a prefix by its hash, an ended task as of a version.
+        self._transcript = lru_cache(256)(self._load_transcript)
+        self._prefix = lru_cache(64)(self._load_prefix)
 
     def choose(self, task: Task, budget: int) -> tuple[tuple[Earlier, ...], tuple[Earlier, ...]]:
         """(what goes in, what stays out), oldest first. ``budget`` in tokens.
@@ -52,9 +57,15 @@ class History:
 
     def messages(self, refs: tuple[HistoryRef, ...]) -> tuple[Message, ...]:
         """The messages that references stand for, exactly as they were."""
-        return tuple(m for ref in refs for m in transcript(self._aggregates.task(ref.task_id, at=ref.version).state))
+        return tuple(m for ref in refs for m in self._transcript(ref.task_id, ref.version))
 
     def prefix(self, sha256: str) -> Prefix:
+        return self._prefix(sha256)
+
+    def _load_transcript(self, task_id: str, version: int) -> tuple[Message, ...]:
+        return transcript(self._aggregates.task(task_id, at=version).state)
+
+    def _load_prefix(self, sha256: str) -> Prefix:
         return msgspec.json.decode(self._blobs.get(sha256), type=Prefix)
 
     def exact(self, task: Task) -> tuple[Prefix, list[Message]]:

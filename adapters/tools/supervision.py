@@ -126,21 +126,38 @@ class Supervised:
         await asyncio.wait({self._watching})
 
     async def _watch(self) -> Ending:
-        """Waits for the keeper. When it was killed its work is done from here, as well as it can be."""
-        await self._process.wait()
-        report = self._report()
-        if report is None:
-            await asyncio.to_thread(kill_marked, self._call_id)
-        return report or Ending(-signal.SIGKILL, 0, "lost")
-
-    def _report(self) -> Ending | None:
+        """Waits for the keeper's report. When it was killed its work is done from here, as well as it can be."""
         try:
-            code, left, reason = os.read(self._status, 100).decode().split()
-            return Ending(int(code), int(left), reason)
-        except (OSError, ValueError):
-            return None
+            # Not by waiting for the process: asyncio calls it ended only when nobody holds the output any more.
+            await _readable(self._status)
+            report = _parsed(os.read(self._status, 100))
         finally:
             os.close(self._status)
+        if report is None:
+            await asyncio.to_thread(kill_marked, self._call_id)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LINGER):
+                await self._process.wait()
+        return report or Ending(-signal.SIGKILL, 0, "lost")
+
+
+async def _readable(handle: int) -> None:
+    loop = asyncio.get_running_loop()
+    ready: asyncio.Future[None] = loop.create_future()
+    loop.add_reader(handle, lambda: ready.done() or ready.set_result(None))
+    try:
+        await ready
+    finally:
+        loop.remove_reader(handle)
+
+
+def _parsed(report: bytes) -> Ending | None:
+    """The keeper's report; ``None`` when it is not there, which is when the keeper was killed."""
+    try:
+        code, left, reason = report.decode().split()
+        return Ending(int(code), int(left), reason)
+    except ValueError:
+        return None
 
 
 def kill_marked(call_id: str) -> None:

@@ -91,6 +91,7 @@ async def list_conversations(
 @conversations.command
 async def show(
     conversation: Annotated[str, Parameter(help="Its id, or `last`.")],
+    /,
     *,
     limit: Limit = 500,
     options: Online = ONLINE,

@@ -37,6 +37,7 @@ async def list_approvals(*, options: Online = ONLINE) -> None:
 @approvals.command
 async def allow(
     approval: ApprovalId,
+    /,
     *,
     forever: Annotated[bool, Flag, Parameter(help="Exactly this action in this workspace, from now on.")] = False,
     options: Online = ONLINE,
@@ -53,6 +54,7 @@ async def allow(
 @approvals.command
 async def deny(
     approval: ApprovalId,
+    /,
     *,
     reason: Annotated[str, Parameter(help="Goes to the model.", show_default=False)] = "",
     options: Online = ONLINE,
@@ -110,6 +112,7 @@ async def list_grants(*, limit: Limit = 50, options: Online = ONLINE) -> None:
 @grants.command
 async def revoke(
     grant: Annotated[str, Parameter(help="The grant's id.")],
+    /,
     *,
     options: Online = ONLINE,
 ) -> None:

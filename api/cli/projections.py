@@ -73,7 +73,7 @@ def _standing(name: str, version: int, row: dict[str, Any] | None, head: int) ->
 
 @projections.command
 def rebuild(
-    name: Annotated[str, Parameter(help="Its name, see `projections status`.")], *, options: Common = COMMON
+    name: Annotated[str, Parameter(help="Its name, see `projections status`.")], /, *, options: Common = COMMON
 ) -> None:
     """Build a read model anew from the log, beside the one in use, and swap it in. Safe while DuckLM runs.
 
@@ -100,6 +100,7 @@ def rebuild(
 @projections.command
 def verify(
     name: Annotated[str | None, Parameter(help="Its name; all of them if left out.")] = None,
+    /,
     *,
     options: Common = COMMON,
 ) -> int:

@@ -9,6 +9,7 @@ from api.cli.options import COMMON, Common, TaskId
 
 def replay(
     task: TaskId,
+    /,
     *,
     at: Annotated[int | None, Parameter(help="The version to look at; the last one if left out.")] = None,
     options: Common = COMMON,

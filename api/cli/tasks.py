@@ -53,7 +53,7 @@ async def list_tasks(
 
 
 @tasks.command
-async def show(task: TaskId, *, options: Online = ONLINE) -> None:
+async def show(task: TaskId, /, *, options: Online = ONLINE) -> None:
     """One task: its state, and its steps with tokens read anew, the share from the cache, and time.
 
     ```
@@ -77,6 +77,7 @@ async def show(task: TaskId, *, options: Online = ONLINE) -> None:
 @tasks.command
 async def cancel(
     task: TaskId,
+    /,
     *,
     reason: Annotated[str, Parameter(help="Kept with the task.", show_default=False)] = "",
     options: Online = ONLINE,
@@ -101,6 +102,7 @@ async def cancel(
 @tasks.command(name="continue")
 async def go_on(
     task: TaskId,
+    /,
     *,
     yes: Annotated[bool, Flag, Parameter(name=["--yes", "-y"], help="Allow once whatever it asks for.")] = False,
     options: Online = ONLINE,

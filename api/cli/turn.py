@@ -4,13 +4,13 @@ nobody is there to go on with it."""
 import asyncio
 import contextlib
 import signal
-from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
 from msgspec import Struct
 
 from api.cli.client import Client, envelope_of
+from api.cli.feed import Feed
 from api.cli.keys import read_key, read_line
 from api.cli.narrator import Narrator
 from api.cli.screen import Screen
@@ -19,7 +19,6 @@ from api.problems import kind_of
 from domain import errors
 from domain.errors import Conflict, DuckError, SetupError
 from domain.task import events as e
-from domain.task.state import ENDED
 
 INTERRUPTED, TERMINATED = 130, 143
 ANSWER_FIELDS = (
@@ -63,9 +62,8 @@ class Turn:
         self._screen = screen
         self._manner = manner
         self._narrator = Narrator(screen)
+        self._feed = Feed(client, screen)
         self._items: asyncio.Queue[Item] = asyncio.Queue()
-        self._task_id = ""
-        self._position = 0
         self._approval: e.ApprovalRequested | None = None
         self._asking: asyncio.Task[None] | None = None
         self._interrupts = 0
@@ -81,7 +79,7 @@ class Turn:
             while True:
                 outcome = await self._take(await self._items.get())
                 if isinstance(outcome, _Stop):
-                    return (await self._answer_now() if self._task_id else {}), outcome.code
+                    return (await self._answer_now() if self._feed.task_id else {}), outcome.code
                 if outcome is not None:
                     return outcome, self._code(outcome)
         finally:
@@ -95,7 +93,7 @@ class Turn:
 
     async def _pump(self, path: str, body: Any) -> None:
         try:
-            async for event in self._events(path, body):
+            async for event in self._feed.events(path, body):
                 self._items.put_nowait(event)
         except DuckError as error:
             self._items.put_nowait(error)
@@ -103,30 +101,6 @@ class Turn:
             self._items.put_nowait(
                 SetupError(f"the connection was lost before an answer came ({error}); look into `ducklm tasks`")
             )
-
-    async def _events(self, path: str, body: Any) -> AsyncIterator[ServerEvent]:
-        """The events of the request, then of its task for as long as that has not ended."""
-        try:
-            async for event in self._client.stream("POST", path, body):
-                if event.name == "event" and not self._task_id:
-                    self._task_id = str(event.data["correlation_id"])
-                self._position = event.position or self._position
-                if event.name == "error" and not self._task_id:
-                    raise SetupError(str(event.data.get("detail")))
-                if (event.name == "done" and event.data["status"] not in ENDED) or event.name == "error":
-                    break
-                yield event
-                if event.name == "done":
-                    return
-        except httpx.TransportError:
-            if not self._task_id:
-                raise
-        async for event in self._client.follow(self._task_id, self._position, self._lost):
-            self._position = event.position or self._position
-            yield event
-
-    def _lost(self, why: str) -> None:
-        self._screen.status(f"the connection is lost, trying again ({why})")
 
     async def _tick(self) -> None:
         while True:
@@ -173,7 +147,7 @@ class Turn:
         if resumes == "model":
             how = f"{first}by itself when the model server answers"
         else:
-            how = f"{first}with `ducklm tasks continue {self._task_id}`"
+            how = f"{first}with `ducklm tasks continue {self._feed.task_id}`"
         self._screen.note(f"The task is kept; it goes on {how}.", "yellow")
         return _Stop(6 if resumes == "model" else 4)
 
@@ -225,21 +199,21 @@ class Turn:
 
     async def _interrupted(self) -> _Stop | None:
         self._interrupts += 1
-        if self._interrupts > 1 or not self._task_id:
+        if self._interrupts > 1 or not self._feed.task_id:
             return _Stop(INTERRUPTED)
         self._screen.note("cancelling the task … (Ctrl-C again leaves at once)", "yellow")
         if self._asking is not None:
             self._asking.cancel()
         self._approval = None
         with contextlib.suppress(Conflict):
-            await self._client.post(f"/v1/tasks/{self._task_id}/cancel", {"reason": "cancelled at the terminal"})
+            await self._client.post(f"/v1/tasks/{self._feed.task_id}/cancel", {"reason": "cancelled at the terminal"})
         return None
 
     async def _answer_now(self) -> dict[str, Any]:
         try:
-            task = await self._client.get(f"/v1/tasks/{self._task_id}")
+            task = await self._client.get(f"/v1/tasks/{self._feed.task_id}")
         except DuckError:
-            return {"task_id": self._task_id}
+            return {"task_id": self._feed.task_id}
         return {name: task.get(name) for name in ANSWER_FIELDS}
 
     def _code(self, answer: dict[str, Any]) -> int:

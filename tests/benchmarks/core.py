@@ -11,9 +11,11 @@ import os
 import shutil
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -165,17 +167,36 @@ def fill(store: EventStore, events: int) -> None:
 
 async def live(conninfo: str, home: Path) -> dict[str, float]:
     """Figures that need the whole program: overhead of a step, append → read model, append → SSE."""
-    async with start_program(conninfo, home, max_iterations=400, max_task_tokens=10**9) as program:
-        out = await _steps(program, 150)
-        return out | await _visible(program) | await _sse(program)
+    steps = 150
+    with model_process(home, steps) as url:
+        limits = {"max_iterations": 400, "max_task_tokens": 10**9}
+        async with start_program(conninfo, home, url, **limits) as program:
+            out = await _steps(program)
+            return out | await _visible(program) | await _sse(program)
 
 
-async def _steps(program: Program, steps: int) -> dict[str, float]:
+@contextmanager
+def model_process(home: Path, steps: int) -> Iterator[str]:
+    """An instant scripted model in a process of its own, so that it does not compete for the program's event loop."""
+    replies: list[dict[str, Any]] = [
+        {"role": "action", "kind": "act", "tool": "search_files", "pattern": f"p{n}"} for n in range(steps)
+    ]
+    script = home / "script.json"
+    script.write_text(
+        json.dumps({"server": {"n_ctx": 10**7}, "replies": [*replies, {"role": "action", "kind": "done"}]})
+    )
+    command = [sys.executable, "-m", "tests.doubles.scripted_llama", "--script", str(script), "--port", "0"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        yield next(word for word in process.stdout.readline().split() if word.startswith("http"))
+    finally:
+        process.kill()
+        process.wait()
+
+
+async def _steps(program: Program) -> dict[str, float]:
     """A step's wall time less what model and tool themselves took, from the times of its events."""
-    from tests.doubles.scripted_llama import act, done
-
-    program.llama.app.n_ctx = 10**7
-    program.llama.push("action", *(act("list_dir", path=f"./{'x' * 0}{'./' * n}") for n in range(steps)), done())
     answer = await program.chat("go")
     items: list[dict[str, Any]] = []
     cursor = 0

@@ -107,7 +107,8 @@ class Answer:
         chunk = {"choices": choices, **self.head, "object": "chat.completion.chunk", **more}
         if "error" in more:
             chunk = more
-        await self.x.body(f"data: {json.dumps(chunk, ensure_ascii=False)}\n\n".encode(), more=True)
+        text = json.dumps(chunk, ensure_ascii=False, separators=(",", ":"))
+        await self.x.body(f"data: {text}\n\n".encode(), more=True)
 
     async def _delta(self, delta: dict[str, Any]) -> None:
         request = self.x.request

@@ -60,4 +60,4 @@ class Exchange:
 
     async def json(self, value: Any, status: int = 200) -> None:
         """A whole JSON answer."""
-        await self.text(json.dumps(value, ensure_ascii=False), status)
+        await self.text(json.dumps(value, ensure_ascii=False, separators=(",", ":")), status)

@@ -15,7 +15,7 @@ import uvicorn
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from tests.e2e.console_fake_api import FakeApi, seed
-from tests.e2e.console_fake_task import World
+from tests.e2e.console_fake_task import Run, World
 
 CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
 ARGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
@@ -368,3 +368,27 @@ def test_russian_browser_light_theme_phone(browser: Browser, site: Site) -> None
     page.reload()
     expect(page.get_by_role("heading", name="What shall we work on?")).to_be_visible()
     page.close()
+
+
+def test_a_long_conversation_shows_its_end_first_and_the_rest_by_scrolling(page: Page, site: Site) -> None:
+    world = site.api.world
+    conversation = world.conversation("long")
+    for number in range(200):
+        run = Run(world, conversation, f"question {number}")
+        run.created = f"2026-01-01T{number // 60:02}:{number % 60:02}:00Z"
+        run.event("created", conversation_id=conversation["conversation_id"], message=run.message, workspace="/w")
+        run.event("response_completed", text=f"answer {number}", call_id="", reasoning="", notices=[])
+        run.event("completed")
+        world.runs[run.task_id] = run
+    page.goto(f"{site.url}/c/{conversation['conversation_id']}")
+    expect(page.locator(".said").last).to_be_in_viewport()
+    expect(page.locator(".said").last).to_have_text("question 199")
+    assert page.locator(".turn").count() < 100
+    page.locator(".transcript").hover()
+    first = page.locator(".said", has_text=re.compile("^question 0$"))
+    for _ in range(150):
+        if first.count():
+            break
+        page.mouse.wheel(0, -2500)
+        page.wait_for_timeout(40)
+    expect(first).to_be_visible()

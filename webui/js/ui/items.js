@@ -5,15 +5,13 @@ import { duration } from "../text/format.js";
 import { html } from "./html.js";
 import { Icon } from "./icons.js";
 import { Markdown } from "./markdown.js";
-import { Elapsed } from "./tool_call.js";
 
 export function Thought({ item }) {
-  const { live, text, ms, since, role } = item;
+  const { live, text, ms, role } = item;
   const title = live ? t("thought.live") : ms ? t("thought.done", { time: duration(ms) }) : t("thought.done_untimed");
   return html`<details class=${`thought ${live ? "is-live" : ""}`}>
     <summary>
       <${Icon} name="thought" /><span class="thought-title">${title}</span>
-      ${live && html`<${Elapsed} since=${since} />`}
       ${role !== "thinker" && html`<span class="thought-role">${t("thought.role", { role })}</span>`}
       ${live ? html`<span class="thought-tail" aria-hidden="true"><bdi>${lastLine(text)}</bdi></span>` : html`<${Icon} name="chevron" cls="turns" />`}
     </summary>
