@@ -144,7 +144,12 @@ class Supervised:
 async def _readable(handle: int) -> None:
     loop = asyncio.get_running_loop()
     ready: asyncio.Future[None] = loop.create_future()
-    loop.add_reader(handle, lambda: ready.done() or ready.set_result(None))
+
+    def tell() -> None:
+        if not ready.done():
+            ready.set_result(None)
+
+    loop.add_reader(handle, tell)
     try:
         await ready
     finally:

@@ -12,7 +12,6 @@ from msgspec import Struct
 
 from api.cli.running import NOT_RUNNING, read_server_file
 from api.cli.sse import ServerEvent, SseReader
-from api.problems import TABLE
 from api.settings import Settings
 from domain.errors import AccessDenied, BadInput, DuckError, NotFound, SetupError, StorageError
 from domain.events import REGISTRY, Envelope, Unreadable
@@ -206,9 +205,6 @@ class Client:
             raise SetupError(f"what answers at {self.server.url} is no DuckLM") from error
 
 
-_CLASSES: dict[str, type[DuckError]] = {kind.slug: cls for cls, kind in reversed(TABLE.items())}
-
-
 def error_of(response: httpx.Response) -> DuckError:
     """The error that a problem tells of."""
     try:
@@ -217,7 +213,9 @@ def error_of(response: httpx.Response) -> DuckError:
         detail = str(problem["detail"])
     except (ValueError, KeyError, TypeError):
         return SetupError(f"what answers at {response.url.host} is no DuckLM (status {response.status_code})")
-    cls = _CLASSES.get(slug, DuckError)
+    from api.problems import TABLE  # loads the web framework, which is for servers
+
+    cls = next((cls for cls, kind in TABLE.items() if kind.slug == slug), DuckError)
     if cls is AccessDenied:
         detail += "; set DUCKLM_TOKEN, or DUCKLM_HOME to the folder of the server that runs"
     return cls(detail)

@@ -5,6 +5,7 @@ from typing import Any
 from domain import conversation as c
 from domain import grants as g
 from domain.events import Envelope, Unreadable
+from domain.server import TransportChosen
 from domain.task import events as e
 from domain.task.timeline import arguments_line
 
@@ -81,4 +82,6 @@ def _other(data: Any) -> str:
             return f"{tool} {arguments_line(tool, arguments)}"
         case g.GrantRevoked(grant_id=grant_id):
             return grant_id
+        case TransportChosen(probe=probe):
+            return f"{probe.transport} for {probe.model or probe.url}: {probe.reason}"
     return str(getattr(data, "reason", ""))

@@ -15,7 +15,6 @@ from api.cli.keys import read_key, read_line
 from api.cli.narrator import Narrator
 from api.cli.screen import Screen
 from api.cli.sse import ServerEvent
-from api.problems import kind_of
 from domain import errors
 from domain.errors import Conflict, DuckError, SetupError
 from domain.task import events as e
@@ -227,5 +226,7 @@ class Turn:
 
 def _exit_code(error: str) -> int:
     """The exit code of an error's class, by its name."""
+    from api.problems import kind_of  # loads the web framework, which is for servers
+
     cls = getattr(errors, error, None)
     return kind_of(cls("")).exit_code if isinstance(cls, type) and issubclass(cls, DuckError) else 1

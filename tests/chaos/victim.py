@@ -48,10 +48,10 @@ def append(self: EventStore, writes: Sequence[Write], **kwargs: Any) -> list[Env
 
 
 async def run(self: Gateway, call: ToolInvocation, on_output: Callable[[str], None]) -> ToolResult:
-    if POINT == f"tool:{call.tool}":
+    if f"tool:{call.tool}" == POINT:
         asyncio.get_running_loop().call_later(0.4, die)
     result = await _run(self, call, on_output)
-    if POINT == f"effect:{call.tool}":
+    if f"effect:{call.tool}" == POINT:
         die()
     return result
 
@@ -64,7 +64,7 @@ async def chat(self: HttpModelClient, *args: Any) -> Any:
 
 
 def move(conn: Any, name: str, position: int, **changes: Any) -> None:
-    if POINT == f"projection:{name}" and position > 5:
+    if f"projection:{name}" == POINT and position > 5:
         die()
     _move(conn, name, position, **changes)
 

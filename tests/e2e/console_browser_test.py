@@ -358,11 +358,14 @@ def test_russian_browser_light_theme_phone(browser: Browser, site: Site) -> None
     page.goto(site.url)
     expect(page.get_by_role("heading", name="Над чем поработаем?")).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") == 390
-    assert page.evaluate("getComputedStyle(document.documentElement).colorScheme") == "light"
+    assert page.evaluate("getComputedStyle(document.documentElement).colorScheme") == "dark"
     page.get_by_role("button", name="Беседы").click()
     page.get_by_role("button", name="EN", exact=True).click()
-    page.get_by_role("button", name="Theme: dark").click()
-    assert page.evaluate("getComputedStyle(document.documentElement).colorScheme") == "dark"
+    page.get_by_role("button", name="Theme: as the system").click()
+    assert page.evaluate("getComputedStyle(document.documentElement).colorScheme") == "light"
+    page.reload()
+    assert page.evaluate("getComputedStyle(document.documentElement).colorScheme") == "light"
+    page.get_by_role("button", name="Conversations").click()
     page.keyboard.press("Escape")
     expect(page.locator("#sidebar")).not_to_be_visible()
     page.reload()

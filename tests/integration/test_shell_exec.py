@@ -193,7 +193,7 @@ async def test_what_is_about_to_finish_may_do_so(shell: Shell) -> None:
 async def test_cancelling_kills_the_whole_tree(shell: Shell, how: str) -> None:
     command = BACKGROUND[how].format(sleeper=shell.sleeper(), mark=shell.mark)
     running = asyncio.ensure_future(shell(f"trap '' TERM; {command}; {shell.sleeper()}"))
-    await until(lambda: len(shell.alive()) >= 2 and "started" in "".join(shell.heard))
+    await until(lambda: len(shell.alive()) >= 4 and "started" in "".join(shell.heard))
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running

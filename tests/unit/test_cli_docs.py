@@ -9,7 +9,7 @@ from cyclopts import App
 from api.cli.main import app
 
 DOCS = Path(__file__).parents[2] / "docs" / "cli.md"
-EVERYWHERE = {"--json", "--home", "--url", "--help", "--version", "-h"}
+EVERYWHERE = {"*", "--json", "--home", "--url", "--help", "--version", "-h"}
 
 
 def commands(owner: App, words: tuple[str, ...] = ("ducklm",)) -> Iterator[tuple[str, App]]:

@@ -6,11 +6,11 @@ import { keep, recall } from "./storage.js";
 
 export const THEMES = ["system", "dark", "light"];
 
-export const theme = signal(THEMES.includes(recall("theme")) ? recall("theme") : "system");
+export const theme = signal(THEMES.includes(recall("theme")) ? recall("theme") : "dark");
 
 export function setTheme(value) {
   theme.value = value;
-  keep("theme", value === "system" ? "" : value);
+  keep("theme", value === "dark" ? "" : value);
 }
 
 export function setLanguage(value) {
@@ -25,7 +25,6 @@ export function startPreferences() {
     root.lang = language.value;
   });
   effect(() => {
-    if (theme.value === "system") delete root.dataset.theme;
-    else root.dataset.theme = theme.value;
+    root.dataset.theme = theme.value;
   });
 }
