@@ -11,6 +11,7 @@ from adapters.engine.handle import EngineHandle
 from adapters.engine.settings import EngineSettings
 from adapters.engine.start import start_engine
 from adapters.llm import Endpoint, HttpModelClient, load_constitution, load_roles
+from adapters.runtime.bridge import LiveBridge
 from adapters.runtime.interpreter import Budgets, Interpreter, Ports
 from adapters.runtime.live import LiveFeed
 from adapters.runtime.worker import Worker
@@ -46,7 +47,12 @@ async def make_engine(settings: Settings, report: Report) -> EngineHandle:
 
 
 async def make_runtime(
-    settings: Settings, report: Report = lambda _: None, *, with_worker: bool = True, database: Database | None = None
+    settings: Settings,
+    report: Report = lambda _: None,
+    *,
+    with_worker: bool = True,
+    database: Database | None = None,
+    stopping: asyncio.Event | None = None,
 ) -> Runtime:
     """The whole program, ready to :meth:`~api.runtime.Runtime.start`. Raises ``SetupError`` or ``StorageError``."""
     home = prepare_home(settings)
@@ -78,7 +84,21 @@ async def make_runtime(
         budgets=Budgets(settings.max_input_tokens, settings.recent_events_tokens),
     )
     interpreter = Interpreter(ports)
+    # With a database of its own this process has nobody to share its deltas with.
+    bridge = None if database.embedded else LiveBridge(database.conninfo, live, name)
     worker = Worker(database.conninfo, interpreter, name, settings.concurrency) if with_worker else None
     return Runtime(
-        settings, token, database, tail, live, runner, models, roles, interpreter, worker, engine, asyncio.Event()
+        settings,
+        token,
+        database,
+        tail,
+        live,
+        runner,
+        models,
+        roles,
+        interpreter,
+        bridge,
+        worker,
+        engine,
+        stopping or asyncio.Event(),
     )

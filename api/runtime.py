@@ -12,6 +12,7 @@ from sqlalchemy import Engine, select
 from adapters.engine.handle import EngineHandle
 from adapters.llm import HttpModelClient
 from adapters.postgres.embedded import EmbeddedPostgres
+from adapters.runtime.bridge import LiveBridge
 from adapters.runtime.interpreter import Interpreter
 from adapters.runtime.live import LiveFeed
 from adapters.runtime.prompting import History
@@ -60,6 +61,7 @@ class Runtime(Struct):
     models: HttpModelClient
     roles: dict[RoleName, RoleConfig]
     interpreter: Interpreter
+    bridge: LiveBridge | None = None
     worker: Worker | None = None
     model_engine: EngineHandle | None = None
     stopping: asyncio.Event = asyncio.Event()
@@ -73,6 +75,8 @@ class Runtime(Struct):
         self.tail.on_wake(self.runner.wake)
         self.tail.start()
         self.runner.start()
+        if self.bridge is not None:
+            self.bridge.start()
         if self.worker is not None:
             await asyncio.to_thread(self.runner.catch_up)
             await self.worker.start(self._outstanding)
@@ -82,6 +86,8 @@ class Runtime(Struct):
         self.stopping.set()
         if self.worker is not None:
             await self.worker.stop()
+        if self.bridge is not None:
+            await self.bridge.stop()
         self.tail.stop()
         await asyncio.to_thread(self.runner.stop)
         await self.models.aclose()

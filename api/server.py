@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import signal
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 
 import uvicorn
 
@@ -72,15 +72,23 @@ async def running(runtime: Runtime, sock: socket.socket) -> AsyncIterator[None]:
         await runtime.stop()
 
 
-async def serve(runtime: Runtime, sock: socket.socket, on_ready: Callable[[], None]) -> None:
-    """Serves until SIGINT or SIGTERM; ``on_ready`` is called when requests are answered."""
+@contextlib.contextmanager
+def stop_signals() -> Iterator[asyncio.Event]:
+    """An event that SIGINT and SIGTERM set while the context is open: also during the start, which then ends in order."""
+    stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for sig in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(sig, runtime.stopping.set)
+        loop.add_signal_handler(sig, stopping.set)
     try:
-        async with running(runtime, sock):
-            on_ready()
-            await runtime.stopping.wait()
+        yield stopping
     finally:
         for sig in (signal.SIGINT, signal.SIGTERM):
             loop.remove_signal_handler(sig)
+
+
+async def serve(runtime: Runtime, sock: socket.socket, on_ready: Callable[[], None]) -> None:
+    """Serves until ``runtime.stopping`` is set; ``on_ready`` is called when requests are answered."""
+    async with running(runtime, sock):
+        if not runtime.stopping.is_set():
+            on_ready()
+        await runtime.stopping.wait()

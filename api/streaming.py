@@ -5,14 +5,14 @@ the log and from the text so far."""
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 from litestar.response import ServerSentEventMessage
 
-from adapters.runtime.live import LiveDelta
+from adapters.runtime.live import LiveDelta, LiveKind
 from adapters.runtime.session import in_thread
 from api.contract import chat_answer, event_view
 from api.problems import problem_of
@@ -20,6 +20,7 @@ from api.runtime import Runtime
 from domain.errors import DuckError, ShuttingDown
 from domain.events import Envelope
 from domain.ids import task_stream
+from domain.task.events import ModelReplied
 from domain.task.evolve import evolve
 from domain.task.state import Task
 
@@ -120,6 +121,8 @@ class TaskFollower:
                 elif item.position > self._position:
                     if item.version > self._state.version + 1:
                         break  # the tail began after events that are not read yet
+                    for missing in self._rest(item):
+                        yield missing
                     yield self._event(item)
                     if self._is_over():
                         yield self._done()
@@ -148,6 +151,20 @@ class TaskFollower:
         else:
             body |= {"offset": d.offset, "text": d.text}
         return _message(d.kind, body)
+
+    def _rest(self, e: Envelope) -> Iterator[ServerSentEventMessage]:
+        """What a completed reply has beyond the deltas that came: pieces may be late or lost between processes, and what a
+        reader puts together from deltas should be the whole."""
+        if not isinstance(e.data, ModelReplied):
+            return
+        kinds: tuple[tuple[LiveKind, str], ...] = (
+            ("reasoning_delta", e.data.reasoning),
+            ("content_delta", e.data.content),
+        )
+        for kind, text in kinds:
+            sent = self._deltas_done.get((e.data.call_id, kind), 0)
+            if sent < len(text):
+                yield self._delta(LiveDelta(self._task_id, e.data.call_id, kind, e.data.role, sent, text[sent:]))
 
     def _is_new(self, d: LiveDelta) -> bool:
         """A delta that was queued before the snapshot was taken is part of the snapshot."""

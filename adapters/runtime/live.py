@@ -47,7 +47,13 @@ class LiveFeed:
 
     def __init__(self) -> None:
         self._calls: dict[str, _Running] = {}
+        self._on_delta: Callable[[LiveDelta], None] = lambda _delta: None
+        self._on_end: Callable[[str], None] = lambda _call_id: None
         self._listeners: dict[str, set[Listener]] = defaultdict(set)
+
+    def on_local(self, on_delta: Callable[[LiveDelta], None], on_end: Callable[[str], None]) -> None:
+        """Hears of everything that this process itself produces (not of what it takes in)."""
+        self._on_delta, self._on_end = on_delta, on_end
 
     def begin(self, task_id: str, call_id: str, role: str) -> None:
         """A call starts, or starts again: readers forget what they have of it."""
@@ -57,22 +63,45 @@ class LiveFeed:
         call = self._calls.get(call_id)
         if call is None or not text:
             return
-        offset = call.lengths[kind]
-        call.lengths[kind] += len(text)
-        if offset < KEPT:
-            call.parts[kind].append(text)
-        self._send(LiveDelta(call.task_id, call_id, kind, call.role, offset, text))
+        delta = LiveDelta(call.task_id, call_id, kind, call.role, call.lengths[kind], text)
+        self._keep(call, delta)
+        self._on_delta(delta)
 
     def progress(self, call_id: str, total: int, cached: int, processed: int) -> None:
         call = self._calls.get(call_id)
         if call is not None:
-            call.progress = LiveDelta(
+            delta = LiveDelta(
                 call.task_id, call_id, "progress", call.role, total=total, cached=cached, processed=processed
             )
-            self._send(call.progress)
+            self._keep(call, delta)
+            self._on_delta(delta)
 
     def end(self, call_id: str) -> None:
+        if self._calls.pop(call_id, None) is not None:
+            self._on_end(call_id)
+
+    def take_in(self, delta: LiveDelta) -> None:
+        """A delta of another process. One that does not continue what is here is passed on all the same: its offset
+        tells readers that something is missing."""
+        call = self._calls.get(delta.call_id)
+        if call is None:
+            call = self._calls[delta.call_id] = _Running(delta.task_id, delta.role)
+        self._keep(call, delta)
+
+    def forget(self, call_id: str) -> None:
+        """A call of another process has ended."""
         self._calls.pop(call_id, None)
+
+    def _keep(self, call: _Running, delta: LiveDelta) -> None:
+        if delta.kind == "progress":
+            call.progress = delta
+        else:
+            if delta.offset == 0:
+                call.parts[delta.kind].clear()
+            call.lengths[delta.kind] = delta.offset + len(delta.text)
+            if delta.offset < KEPT:
+                call.parts[delta.kind].append(delta.text)
+        self._send(delta)
 
     def snapshot(self, task_id: str) -> list[LiveDelta]:
         """The text so far of the task's running calls, each stream as one delta at offset 0."""

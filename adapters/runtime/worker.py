@@ -120,7 +120,9 @@ class Worker:
     async def _jobs_of_the_dead(self) -> list[procrastinate.jobs.Job]:
         """Jobs whose worker's lock is free (its process has died) or whose heartbeat has stopped (its machine has)."""
         manager = self._app.job_manager
-        dead = {job.id: job for job in await manager.get_stalled_jobs(queue=QUEUE, seconds_since_heartbeat=STALLED_SECONDS)}
+        dead = {
+            job.id: job for job in await manager.get_stalled_jobs(queue=QUEUE, seconds_since_heartbeat=STALLED_SECONDS)
+        }
         async with await psycopg.AsyncConnection.connect(self._conninfo, autocommit=True) as conn:
             for job in await manager.list_jobs_async(queue=QUEUE, status="doing"):
                 if job.worker_id is None or await _lock_is_free(conn, job.worker_id):

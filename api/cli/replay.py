@@ -47,4 +47,4 @@ def replay(
         print_json(as_json(seen, sent, problem))
     else:
         print_moment(seen, sent, problem)
-    return 1 if seen.check is not None and seen.check.verdict == "mismatch" else 0
+    return 1 if seen.verdict == "mismatch" else 0

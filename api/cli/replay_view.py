@@ -24,13 +24,13 @@ _SHOWN = 300
 def as_json(seen: Moment, sent: Sent, problem: str) -> dict[str, Any]:
     """Everything, for programs; messages as they went to the model server."""
     context: dict[str, Any] | None = None
-    if seen.check is not None:
+    if seen.checks:
         context = {
             "transport": seen.state.transport,
             "role": seen.state.role,
             "prefix_sha256": seen.state.prefix_sha256,
-            "context_sha256": seen.check.recorded,
-            "check": seen.check.verdict,
+            "context_sha256": seen.checks[-1].recorded,
+            "check": seen.verdict,
             "tools": sent[0].tools if sent else None,
             "messages": list(map(wire, sent[1])) if sent else None,
             "problem": problem,
@@ -115,14 +115,15 @@ def _print_directive(seen: Moment) -> None:
 
 
 def _print_context(seen: Moment, sent: Sent, problem: str) -> None:
-    if seen.check is None:
+    if not seen.checks:
         _section("no context was built yet")
         return
     state = seen.state
     words = {"ok": "as recorded", "mismatch": "NOT as recorded", "unknown": "can't be checked, parts can't be read"}
     _section(f"context for {state.role}, about {state.context_tokens:,} tokens, {state.transport}")
-    verdict = seen.check.verdict
-    out.print(Text.assemble("hash ", status_text(verdict), f" ({words[verdict]})  ", (seen.check.recorded, "dim")))
+    where = f", from version {seen.first_bad.version} on" if seen.first_bad else ""
+    verdict = f" ({words[seen.verdict]}{where})  "
+    out.print(Text.assemble("hash ", status_text(seen.verdict), verdict, (seen.checks[-1].recorded, "dim")))
     if sent is None:
         out.print(problem, style="red", markup=False)
         return

@@ -11,7 +11,7 @@ from api.cli.running import only_one, write_server_file
 from api.database import prepare_home
 from api.logs import configure_logs
 from api.runtime import Runtime
-from api.server import address, listen, serve
+from api.server import address, listen, serve, stop_signals
 from api.settings import Settings
 
 
@@ -32,7 +32,6 @@ def up(settings: Settings, with_worker: bool = True, as_json: bool = False) -> N
 
 async def _run(settings: Settings, sock: socket.socket, with_worker: bool, started: float, as_json: bool) -> None:
     report = reporter(started)
-    runtime = await make_runtime(settings, report, with_worker=with_worker)
     url = address(sock)
 
     def on_ready() -> None:
@@ -43,7 +42,9 @@ async def _run(settings: Settings, sock: socket.socket, with_worker: bool, start
             out.print(f"[bold green]DuckLM ready at[/] {url}/?token={runtime.token}")
             _hints(runtime)
 
-    await serve(runtime, sock, on_ready)
+    with stop_signals() as stopping:
+        runtime = await make_runtime(settings, report, with_worker=with_worker, stopping=stopping)
+        await serve(runtime, sock, on_ready)
 
 
 def reporter(started: float, say: Callable[[str], None] | None = None) -> Callable[[str], None]:
@@ -71,17 +72,14 @@ def _hints(runtime: Runtime) -> None:
 
 async def work(settings: Settings, as_json: bool = False) -> None:
     """A worker of its own, beside servers elsewhere on the same database, until SIGINT or SIGTERM."""
-    import signal
 
     configure_logs(settings.log_level)
-    runtime = await make_runtime(settings, reporter(time.monotonic()))
-    loop = asyncio.get_running_loop()
-    for sig in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(sig, runtime.stopping.set)
-    await runtime.start()
-    if as_json:
-        print_json_line({"worker": True, "concurrency": settings.concurrency})
-    else:
-        out.print(f"worker with {settings.concurrency} places is ready · Ctrl-C stops")
-    await runtime.stopping.wait()
-    await runtime.stop()
+    with stop_signals() as stopping:
+        runtime = await make_runtime(settings, reporter(time.monotonic()), stopping=stopping)
+        await runtime.start()
+        if as_json:
+            print_json_line({"worker": True, "concurrency": settings.concurrency})
+        else:
+            out.print(f"worker with {settings.concurrency} places is ready · Ctrl-C stops")
+        await stopping.wait()
+        await runtime.stop()

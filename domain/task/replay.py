@@ -57,9 +57,15 @@ class Moment(Struct, frozen=True):
     unreadable: tuple[Envelope, ...]
 
     @property
-    def check(self) -> ContextCheck | None:
-        """That of the latest context, None before the first."""
-        return self.checks[-1] if self.checks else None
+    def verdict(self) -> Verdict:
+        """On the context as a whole: it is what was sent when every piece of it is."""
+        found = {check.verdict for check in self.checks}
+        return "mismatch" if "mismatch" in found else "unknown" if "unknown" in found else "ok"
+
+    @property
+    def first_bad(self) -> ContextCheck | None:
+        """The first context that is not known to be as recorded."""
+        return next((check for check in self.checks if check.verdict != "ok"), None)
 
 
 def moment(task_id: str, log: Sequence[Envelope], history_of: HistoryOf, at: int | None = None) -> Moment:

@@ -132,7 +132,7 @@ class ScriptedLlama:
     async def wait_until(self, condition: Callable[["ScriptedLlama"], bool], seconds: float = 20.0) -> None:
         """Waits for something to become true of the record; ``TimeoutError`` when it does not."""
         async with asyncio.timeout(seconds):
-            while not condition(self):  # noqa: ASYNC110 (any condition over the record: nothing to be told by)
+            while not condition(self):
                 await asyncio.sleep(0.005)
 
     async def start(self) -> None:
@@ -155,7 +155,7 @@ class ScriptedLlama:
         )
         self._server = _Server(config)
         self._task = asyncio.create_task(self._server.serve(sockets=[listener]))
-        while not self._server.started:  # noqa: ASYNC110 (uvicorn has no event for it)
+        while not self._server.started:
             await asyncio.sleep(0.005)
 
     async def stop(self) -> None:

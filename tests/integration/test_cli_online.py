@@ -2,67 +2,25 @@
 
 import asyncio
 import json
-import os
 import signal
-import sys
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from tests.doubles.scripted_llama import act, done, hang, http_error, say, slow
-from tests.program import TOKEN, Program, start_program
-
-
-class Done:
-    """A command that has ended."""
-
-    def __init__(self, code: int, out: str, err: str) -> None:
-        self.code, self.out, self.err = code, out, err
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-class Cli:
-    """Runs ``ducklm`` as a process of its own."""
-
-    def __init__(self, program: Program) -> None:
-        settings = program.runtime.settings
-        self.env = {k: v for k, v in os.environ.items() if not k.startswith("DUCKLM_")} | {
-            "DUCKLM_URL": program.url,
-            "DUCKLM_TOKEN": TOKEN,
-            "DUCKLM_HOME": settings.home,
-            "DUCKLM_DATABASE_URL": settings.database_url,
-            "DUCKLM_LLAMA_URL": program.llama.url,
-        }
-
-    async def start(
-        self, *arguments: str, stdin: Any = asyncio.subprocess.DEVNULL, **env: str
-    ) -> asyncio.subprocess.Process:
-        pipe = asyncio.subprocess.PIPE
-        command = (sys.executable, "-m", "api.cli.main", *arguments)
-        return await asyncio.create_subprocess_exec(*command, stdin=stdin, stdout=pipe, stderr=pipe, env=self.env | env)
-
-    async def __call__(self, *arguments: str, piped: str | None = None, **env: str) -> Done:
-        process = await self.start(
-            *arguments, stdin=asyncio.subprocess.PIPE if piped is not None else asyncio.subprocess.DEVNULL, **env
-        )
-        try:
-            async with asyncio.timeout(40):
-                out, err = await process.communicate(piped.encode() if piped is not None else None)
-        finally:
-            if process.returncode is None:
-                process.kill()
-        assert "Traceback" not in err.decode()
-        return Done(process.returncode or 0, out.decode(), err.decode())
+from api.bootstrap import make_runtime
+from api.server import address, listen, running
+from api.settings import Settings
+from tests.doubles.scripted_llama import ScriptedLlama, act, done, hang, http_error, say, slow
+from tests.integration.cli import Cli
+from tests.program import TOKEN, Program, settings_for
 
 
 @pytest.fixture
-async def cli(program: Program) -> AsyncIterator[Cli]:
-    yield Cli(program)
+def cli(program: Program) -> Cli:
+    return Cli(program.runtime.settings, program.url)
 
 
 async def test_a_question_is_answered_on_standard_output_alone(program: Program, cli: Cli) -> None:
@@ -140,11 +98,11 @@ async def test_ctrl_c_cancels_the_task(program: Program, cli: Cli) -> None:
     assert process.returncode == 130
     assert b"nine" not in out
     assert b"cancelled at the terminal" in err
-    (task,) = await program.get("/v1/tasks", status="cancelled") and (await program.get("/v1/tasks"))["items"]
+    (task,) = (await program.get("/v1/tasks"))["items"]
     assert task["status"] == "cancelled"
 
 
-async def test_a_second_ctrl_c_leaves_at_once_and_sigterm_leaves_the_task_running(program: Program, cli: Cli) -> None:
+async def test_a_terminated_command_leaves_the_task_running(program: Program, cli: Cli) -> None:
     program.llama.push("thinker", slow(say("one two three four five six"), 0.3))
     process = await cli.start("ask", "slowly")
     assert process.stdout is not None
@@ -191,7 +149,7 @@ async def test_tasks_are_listed_shown_cancelled_and_gone_on_with(program: Progra
     assert all(s["prefilled_tokens"] + s["cached_tokens"] == s["prompt_tokens"] for s in steps)
     assert (await cli("tasks", "cancel", "last")).code == 4, "it has ended"
     assert (await cli("tasks", "show", "nope")).code == 3
-    program.llama.push("action", hang())
+    program.llama.push("action", hang(60))
     sending = asyncio.create_task(program.chat("wait"))
     await program.llama.wait_until(lambda s: len(s.requests) == 4)
     assert (await cli("tasks", "cancel", "last", "--reason", "enough")).code == 0
@@ -209,16 +167,24 @@ async def test_a_failed_task_goes_on_and_is_followed_to_its_end(program: Program
 
 async def test_models_conversations_token_and_the_link(program: Program, cli: Cli) -> None:
     answer = await program.chat("hello there")
-    assert {r["name"] for r in (await cli("models", "--json")).json} >= {"action", "thinker", "critic"}
-    assert (await cli("models", "ping")).code == 0
-    (probe,) = (await cli("models", "probe", "--json")).json
-    assert probe["transport"] == "native_tools"
-    assert "native_tools" in (await cli("models", "probe", DUCKLM_LLAMA_URL="")).out, "as the task had found out"
-    (found,) = (await cli("conversations", "--json")).json
-    assert found["conversation_id"] == answer["conversation_id"]
-    assert "hello there" in (await cli("conversations", "show", "last")).out
-    assert (await cli("token")).out == f"{TOKEN}\n"
-    assert (await cli("open", "--json")).json == {"url": f"{program.url}/?token={TOKEN}"}
+    roles, ping, probe, found_out, listed, read, token, link = await asyncio.gather(
+        cli("models", "--json"),
+        cli("models", "ping"),
+        cli("models", "probe", "--json"),
+        cli("models", "probe", DUCKLM_LLAMA_URL=""),
+        cli("conversations", "--json"),
+        cli("conversations", "show", "last"),
+        cli("token"),
+        cli("open", "--json"),
+    )
+    assert {r["name"] for r in roles.json} >= {"action", "thinker", "critic"}
+    assert ping.code == 0
+    assert [p["transport"] for p in probe.json] == ["native_tools"]
+    assert "native_tools" in found_out.out, "as the task had found out"
+    assert [c["conversation_id"] for c in listed.json] == [answer["conversation_id"]]
+    assert "hello there" in read.out
+    assert token.out == f"{TOKEN}\n"
+    assert link.json == {"url": f"{program.url}/?token={TOKEN}"}
     await program.llama.stop()
     assert (await cli("models", "ping")).code == 6
 
@@ -230,23 +196,26 @@ async def test_a_wrong_token_and_a_wrong_address(cli: Cli) -> None:
     assert (away.code, "ducklm up" in json.loads(away.err)["detail"]) == (9, True)
 
 
+@asynccontextmanager
+async def served(settings: Settings) -> AsyncIterator[str]:
+    """A program on a port of its own, at its address."""
+    sock = listen(settings)
+    runtime = await make_runtime(settings)
+    async with running(runtime, sock):
+        yield address(sock)
+
+
 async def test_a_server_that_goes_away_in_the_middle_and_comes_back(database_url: str, tmp_path: Path) -> None:
-    async with start_program(database_url, tmp_path) as first:
-        port, llama = int(first.url.rsplit(":", 1)[1]), first.llama
-        await llama.stop()
-    await llama.start()
-    try:
-        async with start_program(database_url, tmp_path, llama, port=port) as second:
-            llama.push("thinker", slow(say("one two three four five six seven"), 0.3))
-            cli = Cli(second)
-            process = await cli.start("ask", "slowly")
+    async with ScriptedLlama() as llama:
+        llama.push("thinker", slow(say("one " * 40), 0.3))
+        settings = settings_for(database_url, tmp_path, llama.url)
+        async with served(settings) as url:
+            process = await Cli(settings, url).start("ask", "slowly")
             assert process.stdout is not None
             assert await process.stdout.read(3) == b"one"
         llama.push("thinker", say("From the beginning."))
-        async with start_program(database_url, tmp_path, llama, port=port):
+        async with served(replace(settings, port=int(url.rsplit(":", 1)[1]))):
             out, err = await asyncio.wait_for(process.communicate(), 30)
-    finally:
-        await llama.stop()
     assert process.returncode == 0
     assert out.endswith(b"From the beginning.\n")
     assert b"it starts again" in err

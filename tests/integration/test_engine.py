@@ -62,7 +62,7 @@ async def running(home: Path, **settings: Any) -> AsyncIterator[EngineHandle]:
 
 async def until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(PATIENCE_S):
-        while not condition():  # noqa: ASYNC110 (processes and states tell nobody)
+        while not condition():
             await asyncio.sleep(0.02)
 
 
