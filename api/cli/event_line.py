@@ -36,9 +36,9 @@ def event_line(envelope: Envelope, with_stream: bool, width: int = 0) -> Text:
     line.append(f"{envelope.time.astimezone():%H:%M:%S} ", "dim")
     if with_stream:
         kind, _, key = envelope.stream.partition("-")
-        line.append(f"{kind}…{key[-8:]} ".ljust(22) if key else f"{kind} ".ljust(22), "dim")
+        line.append(f"{kind[:4]}…{key[-8:]} " if key else f"{kind} ".ljust(14), "dim")
     line.append(f"v{envelope.version} ".ljust(5), "dim")
     style = "bold red" if isinstance(envelope.data, Unreadable) else _STYLES.get(envelope.actor, "")
     line.append(f"{short_type(envelope):<28} ", style)
-    line.append(one_line(summary(envelope.data), max(width - len(line), 20) if width else 500))
+    line.append(one_line(summary(envelope.data), max(width - len(line), 10) if width else 500))
     return line

@@ -9,16 +9,25 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 
-async def read_key(allowed: str) -> str:
-    """The next key that is one of ``allowed``. What was typed before the question does not count as an answer."""
+@contextmanager
+def key_by_key() -> Iterator[None]:
+    """Keys come at once and unseen. Open it before the question is shown: what was typed earlier is no answer to it."""
     fd = sys.stdin.fileno()
-    with _key_by_key(fd):
-        termios.tcflush(fd, termios.TCIFLUSH)
-        while True:
-            key = (await _read(fd)).lower()
-            # Several characters at once are text that was pasted or meant for something else, and no answer.
-            if len(key) == 1 and key in allowed:
-                return key
+    before = termios.tcgetattr(fd)
+    tty.setcbreak(fd, termios.TCSAFLUSH)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(fd, termios.TCSADRAIN, before)
+
+
+async def next_key(allowed: str) -> str:
+    """The next key that is one of ``allowed``."""
+    while True:
+        key = (await _read(sys.stdin.fileno())).lower()
+        # Several characters at once are text that was pasted or meant for something else, and no answer.
+        if len(key) == 1 and key in allowed:
+            return key
 
 
 async def read_line() -> str:
@@ -30,16 +39,6 @@ async def read_line() -> str:
             break
         text += more
     return text.strip()
-
-
-@contextmanager
-def _key_by_key(fd: int) -> Iterator[None]:
-    before = termios.tcgetattr(fd)
-    tty.setcbreak(fd)
-    try:
-        yield
-    finally:
-        termios.tcsetattr(fd, termios.TCSADRAIN, before)
 
 
 async def _read(fd: int) -> str:

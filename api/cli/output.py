@@ -93,6 +93,11 @@ def duration(ms: float) -> str:
     return f"{seconds:.1f} s" if seconds < 60 else f"{int(seconds // 60)} min {int(seconds % 60)} s"
 
 
+def counted(number: int, word: str) -> str:
+    """``1 step``, ``2 steps``."""
+    return f"{number:,} {word}" + ("" if number == 1 else "s")
+
+
 def share(part: float | None) -> str:
     return "–" if part is None else f"{part:.0%}"
 

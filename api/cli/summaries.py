@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from api.cli.output import counted
 from domain import conversation as c
 from domain import grants as g
 from domain.events import Envelope, Unreadable
@@ -23,7 +24,7 @@ def summary(data: Any) -> str:
         case e.TaskCreated(message=message):
             return message
         case e.ContextBuilt(role=role, tokens=tokens, suffix=suffix):
-            return f"{role}: {len(suffix)} new message{'s' if len(suffix) != 1 else ''}, about {tokens:,} tokens in all"
+            return f"{role}: {counted(len(suffix), 'new message')}, about {tokens:,} tokens in all"
         case e.ModelRequested(role=role, attempt=attempt, model=model):
             return f"{role} → {model or 'the model'}" + (f", attempt {attempt}" if attempt > 1 else "")
         case e.ModelReplied():

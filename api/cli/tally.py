@@ -2,6 +2,7 @@
 
 import time
 
+from api.cli.output import counted
 from domain.task.events import ModelReplied
 
 
@@ -46,7 +47,7 @@ class Tally:
 
     def line(self) -> str:
         """In words; what the server did not count is left out."""
-        parts = [f"{self.calls} model call{'s' if self.calls != 1 else ''}"]
+        parts = [counted(self.calls, "model call")]
         if self.prompt:
             parts.append(f"{self.prompt:,} tokens read ({self.cached / self.prompt:.0%} from the cache)")
             parts.append(f"{self.written:,} written")

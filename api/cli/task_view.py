@@ -4,7 +4,7 @@ from typing import Any
 
 from rich.text import Text
 
-from api.cli.output import ago, duration, one_line, out, print_table, safe, share, status_text
+from api.cli.output import ago, counted, duration, one_line, out, print_table, safe, share, status_text
 from domain.task.timeline import Step
 
 _GOOD = ("ok", "exit 0", "answered", "done", "replied")
@@ -40,7 +40,8 @@ def _head(task: dict[str, Any]) -> None:
     facts = [f"task {task['task_id']}", f"conversation {task['conversation_id']}", f"workspace {task['workspace']}"]
     if "created_at" in task:
         facts.append(f"asked {ago(task['created_at'])}")
-        facts.append(f"{task['iterations']} steps, {task['model_calls']} model calls, {task['tool_calls']} tool calls")
+        counts = (("step", "iterations"), ("model call", "model_calls"), ("tool call", "tool_calls"))
+        facts.append(", ".join(counted(task[key], word) for word, key in counts))
         facts.append(f"{duration(task['model_ms'])} model, {duration(task['tool_ms'])} tools")
     out.print(safe("\n".join(facts)), style="dim", markup=False)
 

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from api.cli.client import Client, envelope_of
 from api.cli.feed import Feed
-from api.cli.keys import read_key, read_line
+from api.cli.keys import key_by_key, next_key, read_line
 from api.cli.narrator import Narrator
 from api.cli.screen import Screen
 from api.cli.sse import ServerEvent
@@ -156,8 +156,8 @@ class Turn:
             self._screen.note(f"  allowed once by --yes: {wanted.tool}", "yellow")
             await self._answered(_Key("y"))
             return None
-        self._screen.question(wanted.tool, wanted.arguments, wanted.risk, wanted.reason, self._manner.asks)
         if not self._manner.asks:
+            self._question(wanted)
             first = "`ducklm up`, then " if self._manner.here else ""
             self._screen.note(
                 f"Nobody can answer here. The task waits; answer with {first}`ducklm approvals allow "
@@ -165,11 +165,16 @@ class Turn:
                 "yellow",
             )
             return _Stop(4)
-        self._asking = asyncio.create_task(self._ask())
+        self._asking = asyncio.create_task(self._ask(wanted))
         return None
 
-    async def _ask(self) -> None:
-        key, reason = await read_key("yan"), ""
+    def _question(self, wanted: e.ApprovalRequested) -> None:
+        self._screen.question(wanted.tool, wanted.arguments, wanted.risk, wanted.reason, self._manner.asks)
+
+    async def _ask(self, wanted: e.ApprovalRequested) -> None:
+        with key_by_key():
+            self._question(wanted)
+            key, reason = await next_key("yan"), ""
         if key == "n":
             self._screen.note("  no. Why? (goes to the model; Enter for no reason)", "yellow")
             reason = await read_line()

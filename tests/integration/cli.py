@@ -32,6 +32,7 @@ class Cli:
     """Runs ``ducklm`` as a process of its own."""
 
     def __init__(self, settings: Settings, url: str) -> None:
+        self._started: list[asyncio.subprocess.Process] = []
         self.env = {k: v for k, v in os.environ.items() if not k.startswith("DUCKLM_")} | {
             "DUCKLM_URL": url,
             "DUCKLM_TOKEN": TOKEN,
@@ -45,7 +46,17 @@ class Cli:
     ) -> asyncio.subprocess.Process:
         pipe = asyncio.subprocess.PIPE
         command = (sys.executable, "-m", "api.cli.main", *arguments)
-        return await asyncio.create_subprocess_exec(*command, stdin=stdin, stdout=pipe, stderr=pipe, env=self.env | env)
+        process = await asyncio.create_subprocess_exec(
+            *command, stdin=stdin, stdout=pipe, stderr=pipe, env=self.env | env
+        )
+        self._started.append(process)
+        return process
+
+    def kill_what_runs(self) -> None:
+        """A failed test leaves nothing behind."""
+        for process in self._started:
+            if process.returncode is None:
+                process.kill()
 
     async def __call__(self, *arguments: str, piped: str | None = None, **env: str) -> Done:
         process = await self.start(

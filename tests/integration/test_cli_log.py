@@ -3,6 +3,7 @@
 import asyncio
 import json
 import signal
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,11 @@ from tests.program import Program, settings_for, start_program
 
 
 @pytest.fixture
-def cli(database_url: str, tmp_path: Path) -> Cli:
+async def cli(database_url: str, tmp_path: Path) -> AsyncIterator[Cli]:
     """No server runs; ``DUCKLM_URL`` is not set."""
-    return Cli(settings_for(database_url, tmp_path, "http://127.0.0.1:9"), "")
+    started = Cli(settings_for(database_url, tmp_path, "http://127.0.0.1:9"), "")
+    yield started
+    started.kill_what_runs()
 
 
 async def two_tasks(database_url: str, home: Path) -> list[str]:
@@ -61,12 +64,11 @@ async def test_the_log_is_read_beside_a_server_or_without_one(database_url: str,
 
 
 async def test_following_shows_what_comes_until_ctrl_c(database_url: str, store: EventStore, cli: Cli) -> None:
-    process = await cli.start("events", "tail", "-f", "-n", "0", "--json", "--type", "task.created")
+    process = await cli.start("events", "tail", "-f", "--after", "0", "--json", "--type", "task.created")
     assert process.stdout is not None
-    await asyncio.sleep(3)
     for n in range(3):
         store.append([Write(f"task-{n}", 0, [TaskCreated("c", f"message {n}", "/w")])])
-        line = await asyncio.wait_for(process.stdout.readline(), 15)
+        line = await asyncio.wait_for(process.stdout.readline(), 40)
         assert json.loads(line)["data"]["message"] == f"message {n}"
     process.send_signal(signal.SIGINT)
     assert await asyncio.wait_for(process.wait(), 10) == 130

@@ -19,8 +19,10 @@ from tests.program import TOKEN, Program, settings_for
 
 
 @pytest.fixture
-def cli(program: Program) -> Cli:
-    return Cli(program.runtime.settings, program.url)
+async def cli(program: Program) -> AsyncIterator[Cli]:
+    started = Cli(program.runtime.settings, program.url)
+    yield started
+    started.kill_what_runs()
 
 
 async def test_a_question_is_answered_on_standard_output_alone(program: Program, cli: Cli) -> None:

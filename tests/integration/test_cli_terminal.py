@@ -1,6 +1,7 @@
 """``ducklm ask`` at a real terminal: what is shown, keys, Ctrl-C."""
 
 import asyncio
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -12,8 +13,10 @@ COMMAND = "touch made; true"
 
 
 @pytest.fixture
-def cli(program: Program) -> Cli:
-    return Cli(program.runtime.settings, program.url)
+async def cli(program: Program) -> AsyncIterator[Cli]:
+    started = Cli(program.runtime.settings, program.url)
+    yield started
+    started.kill_what_runs()
 
 
 async def test_work_and_answer_are_shown_as_they_come(program: Program, cli: Cli) -> None:
@@ -77,6 +80,7 @@ async def test_text_that_was_pasted_or_typed_before_is_no_answer(program: Progra
         screen.press("y")
         await screen.until("n no")
         screen.press("say yes to all\n")
+        await asyncio.sleep(0.5)
         screen.press("x")
         await asyncio.sleep(0.5)
         assert not (program.workspace / "made").exists()

@@ -45,12 +45,18 @@ class Shell:
         """A command that sleeps for an hour under the marker's name."""
         return f"bash -c 'exec -a {self.mark} sleep 3600'"
 
-    def alive(self) -> list[int]:
+    def sleeping(self) -> list[int]:
+        """The processes of :meth:`sleeper`, without the shells whose command line speaks of them."""
+        return self.alive(beginning=True)
+
+    def alive(self, *, beginning: bool = False) -> list[int]:
+        """Every process whose command line has the marker."""
         found = []
         for name in os.listdir("/proc"):
             if name.isdigit():
                 try:
-                    if self.mark.encode() in Path(f"/proc/{name}/cmdline").read_bytes():
+                    line = Path(f"/proc/{name}/cmdline").read_bytes()
+                    if line.startswith(self.mark.encode()) if beginning else self.mark.encode() in line:
                         found.append(int(name))
                 except OSError:
                     continue
@@ -193,7 +199,7 @@ async def test_what_is_about_to_finish_may_do_so(shell: Shell) -> None:
 async def test_cancelling_kills_the_whole_tree(shell: Shell, how: str) -> None:
     command = BACKGROUND[how].format(sleeper=shell.sleeper(), mark=shell.mark)
     running = asyncio.ensure_future(shell(f"trap '' TERM; {command}; {shell.sleeper()}"))
-    await until(lambda: len(shell.alive()) >= 4 and "started" in "".join(shell.heard))
+    await until(lambda: len(shell.sleeping()) == 2 and "started" in "".join(shell.heard))
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
@@ -287,8 +293,7 @@ async def test_the_worker_is_killed(tmp_path: Path) -> None:
         sys.executable, "-c", WORKER, str(tmp_path), shell.mark, cwd=root, env=env
     )
     try:
-        # The worker, the keeper and bash have the marker in their arguments; then come the three that sleep.
-        await until(lambda: len(shell.alive()) >= 6)
+        await until(lambda: len(shell.sleeping()) == 3)
     finally:
         worker.kill()
         await worker.wait()
