@@ -1,5 +1,8 @@
 """Tables that belong to the log: command keys, blobs, snapshots. Events have their own, made by the library."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import psycopg
 
 from adapters.store.recorder import TABLE
@@ -19,19 +22,24 @@ SELECT notification_id AS position, originator_id AS stream, originator_version 
 FROM {TABLE}"""
 
 
-def create_log_tables(conninfo: str) -> None:
-    """Makes what is missing; several processes may do so at once."""
+@contextmanager
+def setting_up(conninfo: str) -> Iterator[psycopg.Connection]:
+    """A connection for making tables, one process at a time: Postgres's IF NOT EXISTS is no protection against another
+    process that makes the same table in the same moment."""
     with psycopg.connect(conninfo, autocommit=True) as conn:
         conn.execute("SELECT pg_advisory_lock(%s)", (_LOCK,))
         try:
-            for statement in _STATEMENTS:
-                conn.execute(statement)
+            yield conn
         finally:
             conn.execute("SELECT pg_advisory_unlock(%s)", (_LOCK,))
 
 
-def create_log_view(conninfo: str) -> None:
+def create_log_tables(conn: psycopg.Connection) -> None:
+    """Makes what is missing beside the events."""
+    for statement in _STATEMENTS:
+        conn.execute(statement)
+
+
+def create_log_view(conn: psycopg.Connection) -> None:
     """A view in which psql reads events as JSON. The events table must exist."""
-    with psycopg.connect(conninfo) as conn:
-        conn.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
-        conn.execute(_VIEW)
+    conn.execute(_VIEW)

@@ -3,7 +3,7 @@
 import codecs
 from collections.abc import Callable
 
-from adapters.tools.text import storable
+from domain.text import storable
 
 
 class Capture:

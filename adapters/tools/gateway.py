@@ -15,10 +15,10 @@ from adapters.tools.refusals import Unsuitable
 from adapters.tools.searching import search_files
 from adapters.tools.shell import ShellLimits, shell_exec
 from adapters.tools.shell_policy import judge_command
-from adapters.tools.text import shown, storable
 from adapters.tools.workspace import Workspace, opened
 from adapters.tools.writing import check_writing, file_write, is_startup_file
 from domain.errors import ToolError, ToolRefused
+from domain.text import shown, storable
 from domain.tools import (
     CATALOGUE,
     FileRead,

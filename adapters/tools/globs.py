@@ -8,7 +8,7 @@ import fnmatch
 import re
 
 from adapters.tools.refusals import Outside, Unsuitable
-from adapters.tools.text import shown
+from domain.text import shown
 
 _MAX_ALTERNATIVES = 64
 _BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from adapters.tools.refusals import Outside, SecretFile
 from adapters.tools.secrets import secret_part
-from adapters.tools.text import shown
 from domain.errors import ToolRefused
+from domain.text import shown
 
 _KERNEL = ("/proc", "/sys", "/dev")
 _CREDENTIALS = (".ssh", ".aws", ".kube", ".docker", ".gnupg", ".config/gh", "")

@@ -6,9 +6,9 @@ from itertools import islice
 
 from adapters.tools.refusals import Unsuitable
 from adapters.tools.secrets import secret_part
-from adapters.tools.text import shown
 from adapters.tools.workspace import Workspace
 from domain.errors import ToolError
+from domain.text import shown
 from domain.tools import ListDir, ToolResult
 
 MAX_ENTRIES = 500

@@ -7,8 +7,8 @@ import os
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from adapters.tools.text import clipped, shown
 from adapters.tools.workspace import Workspace
+from domain.text import clipped, shown
 from domain.tools import FileRead, ToolResult
 
 MAX_OUTPUT = 64 * 1024

@@ -11,8 +11,8 @@
 
 import errno
 
-from adapters.tools.text import shown
 from domain.errors import ToolError, ToolRefused
+from domain.text import shown
 
 
 class Outside(ToolRefused): ...

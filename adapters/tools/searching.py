@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 from adapters.tools.globs import Glob
 from adapters.tools.refusals import SecretFile
 from adapters.tools.secrets import secret_part
-from adapters.tools.text import shown
 from adapters.tools.workspace import Workspace
 from domain.errors import ToolError
+from domain.text import shown
 from domain.tools import SearchFiles, ToolResult
 
 MAX_MATCHES = 200

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from adapters.tools.text import folded
+from domain.text import folded
 
 _FOLDERS = frozenset({".ssh", ".gnupg", ".password-store", ".gcloud"})
 """Everything in them is secret."""

@@ -15,9 +15,9 @@ from adapters.tools.read_only import NotListed, operands
 from adapters.tools.refusals import SecretFile, Unsuitable
 from adapters.tools.secrets import is_secret_name, secret_part
 from adapters.tools.shell import MAX_COMMAND
-from adapters.tools.text import shown
 from adapters.tools.workspace import Workspace
 from domain.errors import ToolError
+from domain.text import shown
 from domain.tools import Verdict
 
 _PLAIN = re.compile(r"[A-Za-z0-9 _./,:=+@%-]+")

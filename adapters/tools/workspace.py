@@ -9,8 +9,8 @@ from functools import cache
 from adapters.tools.beneath import open_beneath
 from adapters.tools.guard import Guard, check_name
 from adapters.tools.refusals import Outside, SecretFile, Unsuitable, explained
-from adapters.tools.text import shown
 from domain.errors import ToolError, ToolRefused
+from domain.text import shown
 
 _KINDS = (
     (stat.S_ISFIFO, "a named pipe"),

@@ -10,9 +10,9 @@ from contextlib import contextmanager, suppress
 from adapters.tools.beneath import open_beneath
 from adapters.tools.guard import check_name
 from adapters.tools.refusals import FULL, Unsuitable, explained
-from adapters.tools.text import folded, shown
 from adapters.tools.workspace import Workspace, check_regular
 from domain.errors import ToolError, ToolRefused
+from domain.text import folded, shown
 from domain.tools import FileWrite, ToolResult
 
 _CHUNK = 1024 * 1024

@@ -1,6 +1,7 @@
 """What a model is told of a tool's outcome: labelled as data, capped, with a hint how to see the rest."""
 
 from domain.task.events import ToolFailed, ToolObserved
+from domain.text import for_model
 
 MAX_SHOWN = 12_000
 """Characters of one output that enter the context; the whole of it stays in the log."""
@@ -14,7 +15,7 @@ def shown_output(observed: ToolObserved) -> str:
     status = "ok" if observed.ok else "failed"
     if observed.exit_code is not None:
         status += f", exit code {observed.exit_code}"
-    body = observed.output.replace(_FENCE_CLOSE, "</ output>")
+    body = for_model(observed.output).replace(_FENCE_CLOSE, "</ output>")
     if len(body) > MAX_SHOWN:
         half = MAX_SHOWN // 2
         left_out = len(body) - 2 * half

@@ -28,8 +28,9 @@ LIMIT_RESUMES = ("failed", "paused", "completed")
 
 
 class Answer(Exception):
-    def __init__(self, status: int, body: Any, kind: str = "application/json") -> None:
+    def __init__(self, status: int, body: Any, kind: str = "application/json", **headers: str) -> None:
         self.status, self.kind = status, kind
+        self.headers = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
         self.body = body if isinstance(body, bytes) else json.dumps(body).encode()
 
 
@@ -70,7 +71,7 @@ class FakeApi:
                 {
                     "type": "http.response.start",
                     "status": answer.status,
-                    "headers": [(b"content-type", answer.kind.encode()), *extra],
+                    "headers": [(b"content-type", answer.kind.encode()), *extra, *answer.headers],
                 }
             )
             await send({"type": "http.response.body", "body": answer.body})
@@ -127,7 +128,8 @@ class FakeApi:
 
     def static(self, path: str, query: str) -> Answer:
         if path == "/" and query.startswith("token="):
-            return Answer(200, f"<meta http-equiv=refresh content='0;url=/'>{query}".encode(), "text/html")
+            cookie = f"ducklm_{query}; HttpOnly; SameSite=Strict; Path=/"
+            return Answer(303, b"", "text/plain", location="/", set_cookie=cookie)
         file = (WEBUI / path.lstrip("/")).resolve()
         if not file.is_file() or WEBUI not in file.parents:
             file = WEBUI / "index.html"

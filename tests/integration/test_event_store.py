@@ -166,3 +166,20 @@ def test_the_log_is_in_postgres_and_keeps_the_table_lock(database_url: str, stor
     assert any("LOCK TABLE" in s.as_string() for s in recorder.lock_table_statements)
     assert open_log.__doc__
     assert new_id() < new_id()
+
+
+def test_many_processes_may_make_the_tables_at_once(database_url: str) -> None:
+    errors: list[Exception] = []
+
+    def open_it() -> None:
+        try:
+            EventStore(database_url, pool_size=1).close()
+        except StorageError as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=open_it) for _ in range(6)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert errors == []

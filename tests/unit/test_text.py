@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.tools.capture import Capture
-from adapters.tools.text import clipped, for_model, shown, storable
+from domain.text import clipped, for_model, shown, storable
 
 ANY_TEXT = st.text(st.characters(), max_size=200) | st.text("\x1b[]0;m\r\n\x07\\ab\x9b\u202e\0", max_size=60)
 
