@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import msgspec
 from sqlalchemy import Column, Connection, Index, MetaData, Table, Text, select, text
 
-from domain.events import Envelope, Event, tag_of_class
+from domain.events import Envelope, Event, Unreadable, tag_of_class
 
 Row = dict[str, Any]
 CACHE_LIMIT = 50_000
@@ -48,12 +48,15 @@ class RowProjection(Projection):
 
     specs: ClassVar[tuple[TableSpec, ...]]
     handlers: ClassVar[dict[type[Event], Callable[["Rows", Envelope], None]]]
+    skimmed: ClassVar[frozenset[str]] = frozenset()
+    """Tags whose handlers look at the envelope only: a rebuild does not read the rest of such events."""
 
     def __init__(self, suffix: str = "") -> None:
         self.suffix = suffix
         self.metadata = MetaData()
         self.tables = {spec.name: self._table(spec) for spec in self.specs}
         self._kept: Rows | None = None
+        self._by_tag = {tag_of_class(cls): handler for cls, handler in self.handlers.items()}
 
     def _table(self, spec: TableSpec) -> Table:
         name = f"rm_{spec.name}_v{self.version}{self.suffix}"
@@ -85,7 +88,7 @@ class RowProjection(Projection):
         if not rows.complete:
             rows.prefetch(pair for e in events for pair in self.keys(e))
         for e in events:
-            handler = self.handlers.get(type(e.data))
+            handler = None if isinstance(e.data, Unreadable) else self._by_tag.get(e.type)
             if handler is not None:
                 handler(rows, e)
         rows.flush()

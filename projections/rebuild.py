@@ -11,7 +11,7 @@ from msgspec import Struct
 from sqlalchemy import Connection, Engine, text
 
 from domain.errors import NotFound
-from domain.events import decode_body
+from domain.events import decode_body, skim_body
 from projections import checkpoints
 from projections.base import RowProjection
 from projections.catalogue import READ_MODELS
@@ -98,7 +98,8 @@ class Rebuilder:
         tags = sorted(scratch.tags)
         while position < head and (not batches or done < batches):
             raw = self._log.read_raw(position, BATCH, tags, upto=head)
-            scratch.apply(conn, [decode_body(*row) for row in raw])
+            skimmed = scratch.skimmed
+            scratch.apply(conn, [skim_body(*row) if row[0] in skimmed else decode_body(*row) for row in raw])
             position = raw[-1][4] if len(raw) == BATCH else head
             count += len(raw)
             done += 1

@@ -185,6 +185,10 @@ class TasksProjection(RowProjection):
         **dict.fromkeys(_TOUCH, _changed),
     }
     tags = tags_of(handlers)
+    skimmed = tags_of(
+        (*_TOUCH, t.ActionDirected, t.ToolRequested, t.LoopStopped, t.TaskCompleted, t.TaskResumed)
+        + (t.ApprovalGranted, t.ApprovalDenied)
+    )
 
     def keys(self, e: Envelope) -> list[tuple[str, str]]:
         return [("tasks", e.correlation_id)]

@@ -45,6 +45,7 @@ from domain.task.state import Task, ToolCallState
 from domain.tools import ToolGateway, ToolInvocation, ToolResult
 
 _log = structlog.get_logger()
+_DIRECTIVE_SCHEMA = directive_schema()
 _WAITABLE = (ModelUnavailable, ModelLoading, ModelTimeout)
 LOOP_SHARE = 0.8
 """Share of the context that the action loop may fill; the rest is for the thinker."""
@@ -219,7 +220,7 @@ class Interpreter:
         model = config.model or info.model
         if not await self._start(session, c.StartModel(attempt, self._p.worker, model, config.temperature, max_output)):
             return
-        request = await self._request(session.state, call_id, role, config.temperature, max_output)
+        request = await self._request(session, call_id, role, config.temperature, max_output)
         live = self._p.live
         live.begin(session.task_id, call_id, role)
         try:
@@ -236,20 +237,23 @@ class Interpreter:
             await session.load()
 
     async def _request(
-        self, task: Task, call_id: str, role: RoleName, temperature: float, max_output: int
+        self, session: TaskSession, call_id: str, role: RoleName, temperature: float, max_output: int
     ) -> ModelRequest:
-        prefix, messages = await in_thread(self._history.exact, task)
+        task = session.state
+        if session.base is None:
+            session.base = await in_thread(self._history.base, task)
+        prefix, before = session.base
         directing = role == "action"
         return ModelRequest(
             role,
             task.task_id,
             call_id,
-            tuple(messages),
+            (*before, *task.messages),
             transport=task.transport if directing else "text",
             # Other roles get the same tool list, unusable, since it stands in the prefix of the prompt.
             tools=prefix.tools,
             schema_name="action_directive" if directing and task.transport == "json_schema" else "",
-            schema=directive_schema() if directing and task.transport == "json_schema" else None,
+            schema=_DIRECTIVE_SCHEMA if directing and task.transport == "json_schema" else None,
             temperature=temperature,
             max_output_tokens=max_output,
         )

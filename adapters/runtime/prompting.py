@@ -1,6 +1,6 @@
 """What stands at the start of every request, and which earlier tasks come after it."""
 
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import msgspec
 
@@ -15,6 +15,7 @@ from domain.task.state import Task
 from domain.tools import CATALOGUE, argument_schema
 
 
+@cache
 def make_prefix(constitution: str, transport: Transport) -> Prefix:
     """The one prefix for all roles. Nothing in it changes while the program runs: no time, no name, no task."""
     if transport == "native_tools":
@@ -68,10 +69,15 @@ class History:
     def _load_prefix(self, sha256: str) -> Prefix:
         return msgspec.json.decode(self._blobs.get(sha256), type=Prefix)
 
+    def base(self, task: Task) -> tuple[Prefix, list[Message]]:
+        """What stands before the task's own messages in all its requests: prefix, system message, earlier tasks."""
+        prefix = self.prefix(task.prefix_sha256)
+        return prefix, [Message("system", prefix.system), *self.messages(task.history or ())]
+
     def exact(self, task: Task) -> tuple[Prefix, list[Message]]:
         """Prefix and all messages of the task's latest request, byte for byte, from events and blobs alone."""
-        prefix = self.prefix(task.prefix_sha256)
-        return prefix, [Message("system", prefix.system), *self.messages(task.history or ()), *task.messages]
+        prefix, before = self.base(task)
+        return prefix, [*before, *task.messages]
 
     def _ended(self, task_id: str) -> Earlier | None:
         task = self._aggregates.task(task_id).state

@@ -11,8 +11,11 @@ from adapters.store.tasks import Aggregates
 from domain.errors import ConcurrencyConflict, Conflict
 from domain.events import Actor
 from domain.ids import task_stream
+from domain.messages import Message
 from domain.task.commands import Command
+from domain.task.context import Prefix
 from domain.task.decide import decide
+from domain.task.events import TaskEvent
 from domain.task.evolve import evolve, fold
 from domain.task.state import Task
 
@@ -41,19 +44,24 @@ class TaskSession:
         self.state = Task(task_id=task_id)
         self._stored = self.state
         self._last_id = ""
+        self.base: tuple[Prefix, list[Message]] | None = None
+        """What stands before the task's own messages, once it is known."""
         self._waiting: list[Command] = []
+        self._events: list[TaskEvent] = []
 
     async def load(self) -> None:
         loaded = await in_thread(self._aggregates.task, self.task_id)
         self.state = self._stored = loaded.state
         self._last_id = loaded.last_event_id
-        self._waiting.clear()
+        self._forget()
 
     def apply(self, command: Command) -> None:
         """Decides and evolves in memory; the events follow with the next flush. Raises ``Conflict``."""
-        for event in decide(self.state, command):
+        decided = decide(self.state, command)
+        for event in decided:
             self.state = evolve(self.state, event)
         self._waiting.append(command)
+        self._events += decided
 
     async def commit(self, command: Command) -> bool:
         """Applies and flushes; False when the log has moved so that the command does not hold any more."""
@@ -63,37 +71,37 @@ class TaskSession:
     async def flush(self, actor: Actor = "runtime") -> list[Command]:
         """Appends what waits and returns the commands that hold. When somebody else appended first (a person
         cancelled, say), the commands are decided again in the new state."""
-        while self._waiting:
-            events, state, held = [], self._stored, []
-            for command in self._waiting:
-                try:
-                    decided = decide(state, command)
-                except Conflict as conflict:
-                    _log.info(
-                        "command_overtaken", task_id=self.task_id, command=type(command).__name__, why=str(conflict)
-                    )
-                    continue
-                held.append(command)
-                for event in decided:
-                    state = evolve(state, event)
-                events += decided
-            self._waiting = held
-            if not events:
-                self._waiting, self.state = [], self._stored
-                return held
-            write = Write(task_stream(self.task_id), self._stored.version, events)
+        while self._events:
+            write = Write(task_stream(self.task_id), self._stored.version, self._events)
             try:
                 stored = await in_thread(
                     self._store.append, [write], actor=actor, correlation_id=self.task_id, caused_by=self._last_id
                 )
             except ConcurrencyConflict:
                 await self._catch_up()
+                self._decide_again()
                 continue
-            self.state = self._stored = state
+            held = self._waiting
+            self._stored = self.state
             self._last_id = stored[-1].id
-            self._waiting = []
+            self._forget()
             return held
-        return []
+        held = self._waiting
+        self._forget()
+        return held
+
+    def _decide_again(self) -> None:
+        commands = self._waiting
+        self._forget()
+        self.state = self._stored
+        for command in commands:
+            try:
+                self.apply(command)
+            except Conflict as conflict:
+                _log.info("command_overtaken", task_id=self.task_id, command=type(command).__name__, why=str(conflict))
+
+    def _forget(self) -> None:
+        self._waiting, self._events = [], []
 
     async def _catch_up(self) -> None:
         log = await in_thread(self._store.load, task_stream(self.task_id), self._stored.version)

@@ -12,7 +12,7 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from adapters.store.recorder import TABLE, open_log
-from adapters.store.schema import create_log_tables, create_log_view, setting_up
+from adapters.store.schema import create_log_functions, create_log_tables, setting_up
 from domain.errors import ConcurrencyConflict, Conflict, StorageError
 from domain.events import Actor, Envelope, Event, decode_body
 from domain.task.events import ModelReplied, ToolFailed, ToolObserved
@@ -54,7 +54,7 @@ class EventStore:
             with setting_up(conninfo) as conn:
                 create_log_tables(conn)
                 self._log = open_log(cast(dict[str, str], conninfo_to_dict(conninfo)), pool_size)
-                create_log_view(conn)
+                create_log_functions(conn)
         except (psycopg.Error, PersistenceError) as error:
             raise StorageError(f"the database can't be opened: {error}") from error
         # check_connection makes a restarted server a matter of one more round trip, not of a failed request.

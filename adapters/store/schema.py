@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import psycopg
 
-from adapters.store.recorder import TABLE
+from adapters.store.recorder import APPEND_FUNCTION, TABLE
 
 _LOCK = 7_263_001
 _STATEMENTS = (
@@ -40,6 +40,7 @@ def create_log_tables(conn: psycopg.Connection) -> None:
         conn.execute(statement)
 
 
-def create_log_view(conn: psycopg.Connection) -> None:
-    """A view in which psql reads events as JSON. The events table must exist."""
+def create_log_functions(conn: psycopg.Connection) -> None:
+    """How events are appended, and a view in which psql reads them as JSON. The events table must exist."""
+    conn.execute(APPEND_FUNCTION)
     conn.execute(_VIEW)

@@ -2,6 +2,7 @@
 request n+1 = request n + reply n + what is new. A role's instruction comes last and stays."""
 
 import hashlib
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -20,7 +21,7 @@ _PER_MESSAGE = 5
 _LEAST = 60
 
 
-class Prefix(Struct, frozen=True):
+class Prefix(Struct, frozen=True, dict=True):
     """What every request starts with, whatever the role: system prompt and tool list."""
 
     system: str
@@ -29,11 +30,11 @@ class Prefix(Struct, frozen=True):
     def encoded(self) -> bytes:
         return msgspec.json.encode(self, order="deterministic")
 
-    @property
+    @cached_property
     def sha256(self) -> str:
         return hashlib.sha256(self.encoded()).hexdigest()
 
-    @property
+    @cached_property
     def tokens(self) -> int:
         return estimate(self.encoded().decode())
 

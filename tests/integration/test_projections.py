@@ -13,7 +13,7 @@ from api.database import sql_engine
 from domain import conversation as conv
 from domain import grants
 from domain.errors import NotFound
-from domain.events import Envelope
+from domain.events import Envelope, tag_of_class
 from domain.ids import GRANTS_STREAM, conversation_stream, task_stream
 from domain.task.events import ApprovalGranted, TaskCreated, TaskPaused
 from projections import checkpoints
@@ -129,14 +129,15 @@ def test_a_poisoned_event_parks_one_projection_and_says_where(
     runner.catch_up()
     (bad,) = store.append([Write(task_stream("poison"), 0, [TaskCreated("c", "boom", "/w")])], correlation_id="poison")
     store.append([Write(task_stream("poison"), 1, [TaskPaused("x")])], correlation_id="poison")
-    original = TasksProjection.handlers[TaskCreated]
+    tasks = next(p for p in runner.projections if isinstance(p, TasksProjection))
+    tag, original = tag_of_class(TaskCreated), TasksProjection.handlers[TaskCreated]
 
     def explode(rows: Rows, e: Envelope) -> None:
         if e.correlation_id == "poison":
             raise ValueError("cannot digest this")
         original(rows, e)
 
-    monkeypatch.setitem(TasksProjection.handlers, TaskCreated, explode)
+    monkeypatch.setitem(tasks._by_tag, tag, explode)
     runner.catch_up()
     with engine.connect() as conn:
         standing = {c["name"]: c for c in checkpoints.all_checkpoints(conn)}
@@ -144,7 +145,6 @@ def test_a_poisoned_event_parks_one_projection_and_says_where(
     assert "cannot digest this" in standing["tasks"]["parked_reason"]
     assert standing["tasks"]["position"] == bad.position - 1
     assert all(c["position"] == store.head() for n, c in standing.items() if n != "tasks")
-    monkeypatch.setitem(TasksProjection.handlers, TaskCreated, original)
     again = ProjectionRunner(engine, store, all_projections())
     again.ensure()
     again.catch_up()
