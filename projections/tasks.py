@@ -186,9 +186,11 @@ class TasksProjection(RowProjection):
     }
     tags = tags_of(handlers)
     skimmed = tags_of(
-        (*_TOUCH, t.ActionDirected, t.ToolRequested, t.LoopStopped, t.TaskCompleted, t.TaskResumed)
-        + (t.ApprovalGranted, t.ApprovalDenied)
-    )
+        (
+            *_TOUCH, t.ActionDirected, t.ToolRequested, t.LoopStopped, t.TaskCompleted, t.TaskResumed,
+            t.ApprovalGranted, t.ApprovalDenied,
+        )
+    )  # fmt: skip
 
     def keys(self, e: Envelope) -> list[tuple[str, str]]:
         return [("tasks", e.correlation_id)]

@@ -1,6 +1,7 @@
 """``ducklm up``, ``serve`` and ``worker``: the program itself."""
 
 import asyncio
+import re
 import socket
 import time
 from collections.abc import Callable
@@ -13,6 +14,9 @@ from api.logs import configure_logs
 from api.runtime import Runtime
 from api.server import address, listen, serve, stop_signals
 from api.settings import Settings
+
+
+_PERCENT = re.compile(r" (\d+)%$")
 
 
 def up(settings: Settings, with_worker: bool = True, as_json: bool = False) -> None:
@@ -48,14 +52,19 @@ async def _run(settings: Settings, sock: socket.socket, with_worker: bool, start
 
 
 def reporter(started: float, say: Callable[[str], None] | None = None) -> Callable[[str], None]:
-    """Progress lines, each once, with the seconds since the start; to standard error, or by ``say``."""
+    """Progress lines, each once, with the seconds since the start; to standard error, or by ``say``. Percentages change
+    in place on a terminal, and are told every quarter elsewhere."""
     last = [""]
 
     def report(text: str) -> None:
-        if text != last[0]:
-            last[0] = text
+        percent = _PERCENT.search(text)
+        in_place = percent is not None and say is None and err.is_terminal
+        key = text if percent is None or in_place else f"{text[: percent.start()]}{int(percent[1]) // 25}"
+        if key != last[0]:
+            last[0] = key
             line = f"{time.monotonic() - started:5.1f} s  {text}"
-            say(line) if say else err.print(line, markup=False)
+            end = "\r" if in_place and percent and percent[1] != "100" else "\n"
+            say(line) if say else err.print(line, markup=False, end=end)
 
     return report
 
