@@ -84,7 +84,7 @@ def parse_directive(text: str, catalogue: dict[str, ToolSpec] = CATALOGUE) -> Ac
     """Reads a directive from JSON text. Raises ``InvalidDirective`` with every problem found."""
     try:
         raw = msgspec.json.decode(_unfenced(text), type=_RawDirective)
-    except (msgspec.DecodeError, UnicodeEncodeError) as error:
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
         raise InvalidDirective(f"not a valid directive: {error}") from error
     return _checked(raw.intent, [(a.tool, a.arguments) for a in raw.actions], raw.done, catalogue)
 
@@ -119,7 +119,7 @@ def _object(tool: str, value: Any) -> dict[str, Any]:
     if isinstance(value, str):
         try:
             value = msgspec.json.decode(value)
-        except (msgspec.DecodeError, UnicodeEncodeError) as error:
+        except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
             raise InvalidDirective(f"arguments of {tool} are not valid JSON: {error}") from error
     if not isinstance(value, dict):
         raise InvalidDirective(f"arguments of {tool} must be an object, not {type(value).__name__}")
@@ -140,7 +140,7 @@ def _checked(
             continue
         try:
             arguments = msgspec.convert(_object(name, raw), catalogue[name].arguments)
-        except (msgspec.ValidationError, InvalidDirective) as error:
+        except (msgspec.ValidationError, InvalidDirective, RecursionError) as error:
             problems.append(f"{name}: {error}")
         else:
             checked.append(Action(name, msgspec.to_builtins(arguments)))

@@ -85,10 +85,12 @@ class RowProjection(Projection):
     def apply(self, conn: Connection, events: Sequence[Envelope]) -> None:
         rows = self._kept or Rows(self)
         rows.attach(conn)
+        # Of an event nobody can read only the envelope counts, and only where that is enough; live and rebuilt alike.
+        usable = [e for e in events if not isinstance(e.data, Unreadable) or e.type in self.skimmed]
         if not rows.complete:
-            rows.prefetch(pair for e in events for pair in self.keys(e))
-        for e in events:
-            handler = None if isinstance(e.data, Unreadable) else self._by_tag.get(e.type)
+            rows.prefetch(pair for e in usable for pair in self.keys(e))
+        for e in usable:
+            handler = self._by_tag.get(e.type)
             if handler is not None:
                 handler(rows, e)
         rows.flush()

@@ -124,8 +124,12 @@ def _status(rows: Rows, e: Envelope) -> None:
     if member is None:
         return
     conversation = rows.get("conversations", member["conversation_id"])
-    if conversation is not None and conversation["last_task_id"] == e.correlation_id:
-        rows.change("conversations", member["conversation_id"], last_status=_STATUS[type(e.data)])
+    if conversation is None or conversation["last_task_id"] != e.correlation_id:
+        return
+    status = e.data.status if isinstance(e.data, t.TaskResumed) else _STATUS[type(e.data)]
+    if conversation["last_status"] == "paused" and isinstance(e.data, t.ApprovalGranted | t.ApprovalDenied):
+        return  # a person's pause outlasts the answer to the question
+    rows.change("conversations", member["conversation_id"], last_status=status)
 
 
 class ConversationsProjection(RowProjection):

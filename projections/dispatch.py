@@ -48,6 +48,8 @@ class DispatchProjection(Projection):
                     jobs[e.correlation_id] = datetime.now(UTC) + timedelta(seconds=MODEL_RETRY_SECONDS)
                 case t.TaskPaused():
                     continue
+                case t.TaskResumed() if e.actor == "runtime":
+                    continue  # the worker that found the model server back has the task in its hands
                 case _:
                     jobs[e.correlation_id] = None
         if jobs:

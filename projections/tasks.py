@@ -119,8 +119,12 @@ def _approval_requested(rows: Rows, e: Envelope) -> None:
     _changed(rows, e, status="waiting_for_approval", waiting_for=f"approval of {e.data.tool}")
 
 
-def _running(rows: Rows, e: Envelope) -> None:
-    _changed(rows, e, status="running", waiting_for="")
+def _answered(rows: Rows, e: Envelope) -> None:
+    row = rows.get("tasks", e.correlation_id)
+    if row is not None and row["status"] == "paused":
+        _changed(rows, e)  # a person's pause outlasts the answer to the question
+    else:
+        _changed(rows, e, status="running", waiting_for="")
 
 
 def _loop_stopped(rows: Rows, e: Envelope) -> None:
@@ -152,7 +156,9 @@ def _paused(rows: Rows, e: Envelope) -> None:
 
 
 def _resumed(rows: Rows, e: Envelope) -> None:
-    _changed(rows, e, status="running", waiting_for="", error="", stopped_by_limit=False)
+    assert isinstance(e.data, t.TaskResumed)
+    waiting_for = "approval" if e.data.status == "waiting_for_approval" else ""
+    _changed(rows, e, status=e.data.status, waiting_for=waiting_for, error="", stopped_by_limit=False)
 
 
 _TOUCH = (
@@ -173,8 +179,8 @@ class TasksProjection(RowProjection):
         t.ToolRequested: _tool_requested,
         t.ToolObserved: _tool_observed,
         t.ApprovalRequested: _approval_requested,
-        t.ApprovalGranted: _running,
-        t.ApprovalDenied: _running,
+        t.ApprovalGranted: _answered,
+        t.ApprovalDenied: _answered,
         t.LoopStopped: _loop_stopped,
         t.ResponseCompleted: _response,
         t.TaskCompleted: _completed,
@@ -187,7 +193,7 @@ class TasksProjection(RowProjection):
     tags = tags_of(handlers)
     skimmed = tags_of(
         (
-            *_TOUCH, t.ActionDirected, t.ToolRequested, t.LoopStopped, t.TaskCompleted, t.TaskResumed,
+            *_TOUCH, t.ActionDirected, t.ToolRequested, t.LoopStopped, t.TaskCompleted,
             t.ApprovalGranted, t.ApprovalDenied,
         )
     )  # fmt: skip

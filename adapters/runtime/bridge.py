@@ -6,7 +6,7 @@ events: what gets lost with a connection is made up for by the completed text, w
 import asyncio
 import zlib
 from base64 import b85decode, b85encode
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -21,7 +21,9 @@ CHANNEL = "ducklm_live"
 GATHER_SECONDS = 0.04
 PIECE = 1_400
 """Characters of text in one delta that is sent."""
-_LIMIT = 7_900
+BACKLOG = 2_000
+_MOST = 12
+"""Deltas in a parcel: each costs some 150 bytes beside its text."""
 Connection = psycopg.AsyncConnection[Any]
 _log = structlog.get_logger()
 
@@ -71,6 +73,9 @@ class LiveBridge:
         for start in range(0, max(len(delta.text), 1), PIECE):
             piece = delta.text[start : start + PIECE]
             self._deltas.append(msgspec.structs.replace(delta, offset=delta.offset + start, text=piece))
+        if len(self._deltas) > BACKLOG:
+            # The database is away, or slower than the model: readers see by the offsets that something is missing.
+            del self._deltas[: BACKLOG // 2]
         self._filled.set()
 
     def _end(self, call_id: str) -> None:
@@ -98,15 +103,21 @@ class LiveBridge:
             deltas, self._deltas = self._deltas, []
             ended, self._ended = self._ended, []
             for payload in self._payloads(_merged(deltas), ended):
+                # one at a time: packing a long backlog must not hold up the loop
                 await conn.execute("SELECT pg_notify(%s, %s)", (CHANNEL, payload))
 
-    def _payloads(self, deltas: list[LiveDelta], ended: list[str]) -> list[str]:
-        """As few parcels as fit under the limit; the ends come with the last."""
-        whole = packed(Parcel(self._name, deltas, ended))
-        if len(whole) <= _LIMIT or len(deltas) <= 1:
-            return [whole]
-        half = len(deltas) // 2
-        return [*self._payloads(deltas[:half], []), *self._payloads(deltas[half:], ended)]
+    def _payloads(self, deltas: list[LiveDelta], ended: list[str]) -> Iterator[str]:
+        """Parcels under the limit, made as they are sent; the ends come with the last."""
+        parcel: list[LiveDelta] = []
+        size = 0
+        for delta in deltas:
+            if parcel and (size + len(delta.text) > PIECE or len(parcel) >= _MOST):
+                yield packed(Parcel(self._name, parcel))
+                parcel, size = [], 0
+            parcel.append(delta)
+            size += len(delta.text)
+        if parcel or ended:
+            yield packed(Parcel(self._name, parcel, ended))
 
     async def _listen(self, conn: Connection) -> None:
         await conn.execute(f"LISTEN {CHANNEL}")

@@ -6,6 +6,7 @@ repeated is repeated, what may not becomes a stated uncertainty."""
 import asyncio
 import time
 from collections.abc import Awaitable, Mapping
+from contextlib import suppress
 from typing import Any, Literal, TypeVar
 
 import structlog
@@ -14,7 +15,7 @@ from msgspec import Struct
 from adapters.runtime.live import LiveFeed
 from adapters.runtime.probes import record_probe
 from adapters.runtime.prompting import History, make_prefix
-from adapters.runtime.session import TaskSession, in_thread
+from adapters.runtime.session import TaskSession, in_thread, stubborn
 from adapters.runtime.spool import Spool
 from adapters.store.blobs import Blobs
 from adapters.store.event_store import EventStore
@@ -22,6 +23,7 @@ from adapters.store.tail import LogTail
 from adapters.store.tasks import Aggregates
 from domain.directive import directive_schema
 from domain.errors import (
+    Conflict,
     ModelError,
     ModelLoading,
     ModelProtocolError,
@@ -97,7 +99,7 @@ class Interpreter:
         self._probes: dict[tuple[str, str], TransportProbe] = {}
 
     async def advance(self, task_id: str) -> bool:
-        """Carries a task on until it waits or has ended. True: it waits for its model server, try again later."""
+        """Carries a task on until it waits or has ended. True: its model server is still away, try again later."""
         session = TaskSession(self._p.store, self._p.aggregates, task_id)
         await session.load()
         if _waits_for_model(session.state) and not await self._model_is_back(session):
@@ -115,8 +117,15 @@ class Interpreter:
                 await session.flush()
             except Overtaken as overtaken:
                 _log.info("task_overtaken", why=str(overtaken))
-                return False
-        return _waits_for_model(session.state)
+        return False
+
+    async def give_up(self, task_id: str, error: Exception) -> None:
+        """Fails a task that this program cannot carry on, so that it does not look as if it were running."""
+        session = TaskSession(self._p.store, self._p.aggregates, task_id)
+        await session.load()
+        message = f"an unexpected {type(error).__name__}: {error}. It is in the log; `continue` tries again."
+        with suppress(Conflict):
+            await session.commit(c.Fail(type(error).__name__, message))
 
     async def _carry_out(self, session: TaskSession, effect: Effect, run: "_Cancellable") -> None:
         match effect:
@@ -313,7 +322,7 @@ class Interpreter:
     async def _observe(
         self, session: TaskSession, call_id: str, result: ToolResult, spool: Spool, latency_ms: float
     ) -> None:
-        blob = await in_thread(self._p.blobs.put, spool.body()) if result.truncated and spool.body() else ""
+        blob = await stubborn(self._p.blobs.put, spool.body()) if result.truncated and spool.body() else ""
         observed = c.RecordToolResult(call_id, result, blob, latency_ms)
         if getattr(session.state.call, "safety", "") == "repeatable":
             session.apply(observed)

@@ -65,7 +65,8 @@ class LiveFeed:
             return
         delta = LiveDelta(call.task_id, call_id, kind, call.role, call.lengths[kind], text)
         self._keep(call, delta)
-        self._on_delta(delta)
+        if delta.offset < KEPT:
+            self._on_delta(delta)
 
     def progress(self, call_id: str, total: int, cached: int, processed: int) -> None:
         call = self._calls.get(call_id)

@@ -1,14 +1,17 @@
 """One task in the hands of a worker: its state, and the commands that are not yet in the log."""
 
 import asyncio
+import contextvars
+import functools
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 import structlog
 
 from adapters.store.event_store import EventStore, Write
 from adapters.store.tasks import Aggregates
-from domain.errors import ConcurrencyConflict, Conflict
+from domain.errors import ConcurrencyConflict, Conflict, StorageError
 from domain.events import Actor
 from domain.ids import task_stream
 from domain.messages import Message
@@ -21,16 +24,33 @@ from domain.task.state import Task
 
 _log = structlog.get_logger()
 R = TypeVar("R")
+_STORE_THREADS = ThreadPoolExecutor(24, thread_name_prefix="store")
+"""For the database only: tools use the loop's own threads, and a slow search must not keep a cancel waiting."""
+RETRY_CEILING = 3.0
 
 
 async def in_thread(call: Callable[..., R], *args: Any, **kwargs: Any) -> R:
     """Runs a blocking call of the store; a cancelled caller still waits for it, so that nothing is half known."""
-    future = asyncio.ensure_future(asyncio.to_thread(call, *args, **kwargs))
+    context = contextvars.copy_context()
+    work = functools.partial(context.run, call, *args, **kwargs)
+    future: asyncio.Future[R] = asyncio.get_running_loop().run_in_executor(_STORE_THREADS, work)
     try:
         return await asyncio.shield(future)
     except asyncio.CancelledError:
         await asyncio.wait([future])
         raise
+
+
+async def stubborn(call: Callable[..., R], *args: Any, **kwargs: Any) -> R:
+    """As :func:`in_thread`, again and again while the database is away: for what is known only here and must not be lost."""
+    pause = 0.1
+    while True:
+        try:
+            return await in_thread(call, *args, **kwargs)
+        except StorageError as error:
+            _log.warning("waiting_for_database", error=str(error))
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, RETRY_CEILING)
 
 
 class TaskSession:
@@ -73,10 +93,10 @@ class TaskSession:
         cancelled, say), the commands are decided again in the new state."""
         while self._events:
             write = Write(task_stream(self.task_id), self._stored.version, self._events)
+            envelopes = self._store.envelopes([write], actor, self.task_id, self._last_id)
             try:
-                stored = await in_thread(
-                    self._store.append, [write], actor=actor, correlation_id=self.task_id, caused_by=self._last_id
-                )
+                # With the same ids each time: if an append got through and its answer did not, it is recognised.
+                stored = await stubborn(self._store.put, envelopes)
             except ConcurrencyConflict:
                 await self._catch_up()
                 self._decide_again()
@@ -104,7 +124,7 @@ class TaskSession:
         self._waiting, self._events = [], []
 
     async def _catch_up(self) -> None:
-        log = await in_thread(self._store.load, task_stream(self.task_id), self._stored.version)
+        log = await stubborn(self._store.load, task_stream(self.task_id), self._stored.version)
         self._stored = fold(self.task_id, log, self._stored)
         if log:
             self._last_id = log[-1].id

@@ -12,7 +12,7 @@ from procrastinate.jobs import Status
 from procrastinate.worker import Worker as QueueWorker
 
 from adapters.runtime.interpreter import Interpreter
-from domain.errors import DuckError, NotFound, StorageError
+from domain.errors import NotFound, StorageError
 
 QUEUE, JOB = "tasks", "advance"
 HEARTBEAT_SECONDS = 10
@@ -20,6 +20,8 @@ STALLED_SECONDS = 30
 RETRY_SECONDS = 5
 _LIFE = 7263
 """First key of the advisory locks that workers hold while they live; the second is the worker's id."""
+_KEEP_SECONDS = 1.0
+_BELIEF_SECONDS = 3.0
 _log = structlog.get_logger()
 
 
@@ -42,9 +44,25 @@ class _LockedWorker(QueueWorker):
     conninfo = ""
 
     async def _run_loop(self) -> None:
-        async with await psycopg.AsyncConnection.connect(self.conninfo, autocommit=True) as conn:
-            await conn.execute("SELECT pg_advisory_lock(%s, %s)", (_LIFE, self.worker_id))
+        locked = asyncio.Event()
+        keeping = asyncio.create_task(self._keep_lock(locked))
+        try:
+            await locked.wait()
             await super()._run_loop()  # type: ignore[no-untyped-call]
+        finally:
+            keeping.cancel()
+
+    async def _keep_lock(self, locked: asyncio.Event) -> None:
+        """Takes the lock again at once when its connection is lost: others believe in a death only after a while."""
+        while True:
+            with suppress(psycopg.Error):
+                async with await psycopg.AsyncConnection.connect(self.conninfo, autocommit=True) as conn:
+                    await conn.execute("SELECT pg_advisory_lock(%s, %s)", (_LIFE, self.worker_id))
+                    locked.set()
+                    while True:
+                        await asyncio.sleep(_KEEP_SECONDS)
+                        await conn.execute("SELECT 1")
+            await asyncio.sleep(0.2)
 
 
 class Worker:
@@ -58,6 +76,7 @@ class Worker:
         self._run: asyncio.Task[None] | None = None
         self._rescue: asyncio.Task[None] | None = None
         self.running = False
+        self._worker: _LockedWorker | None = None
         self._app = self._make_app()
 
     def _make_app(self) -> procrastinate.App:
@@ -77,9 +96,10 @@ class Worker:
         except StorageError as error:
             _log.warning("task_waits_for_database", task_id=task_id, error=str(error))
             later = True
-        except DuckError as error:
-            _log.error("advance_failed", task_id=task_id, error=str(error))
-            raise
+        except Exception as error:  # whatever it is, the task must not be left looking as if it ran
+            _log.exception("advance_failed", task_id=task_id)
+            await self._interpreter.give_up(task_id, error)
+            return
         if later:
             await self._defer_later(task_id)
 
@@ -124,10 +144,22 @@ class Worker:
             job.id: job for job in await manager.get_stalled_jobs(queue=QUEUE, seconds_since_heartbeat=STALLED_SECONDS)
         }
         async with await psycopg.AsyncConnection.connect(self._conninfo, autocommit=True) as conn:
-            for job in await manager.list_jobs_async(queue=QUEUE, status="doing"):
-                if job.worker_id is None or await _lock_is_free(conn, job.worker_id):
-                    dead[job.id] = job
+            suspects = await self._unlocked(conn)
+            if suspects:
+                # A living worker that lost its connection has its lock again by then.
+                await asyncio.sleep(_BELIEF_SECONDS)
+                still = await self._unlocked(conn)
+                dead |= {job_id: job for job_id, job in still.items() if job_id in suspects}
         return list(dead.values())
+
+    async def _unlocked(self, conn: psycopg.AsyncConnection[tuple[bool]]) -> dict[int | None, procrastinate.jobs.Job]:
+        """Jobs that are marked as running, whose worker's lock is free."""
+        found = {}
+        for job in await self._app.job_manager.list_jobs_async(queue=QUEUE, status="doing"):
+            mine = self._worker is not None and job.worker_id == self._worker.worker_id
+            if not mine and (job.worker_id is None or await _lock_is_free(conn, job.worker_id)):
+                found[job.id] = job
+        return found
 
     async def _hand_back(self, jobs: list[procrastinate.jobs.Job]) -> None:
         """A lock held by a dead job would keep its task from ever running again."""
@@ -158,6 +190,7 @@ class Worker:
                     fetch_job_polling_interval=2,
                 )  # fmt: skip
                 worker.conninfo = self._conninfo
+                self._worker = worker
                 await worker.run()  # type: ignore[no-untyped-call]
                 pause = 0.5
             except asyncio.CancelledError:

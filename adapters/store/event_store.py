@@ -80,13 +80,17 @@ class EventStore:
 
         Raises ``ConcurrencyConflict`` when a stream has moved on, ``DuplicateCommand`` for a key that was used before,
         ``StorageError`` when the database did not take it. Over 250 events it is one transaction a chunk."""
-        envelopes = self._envelopes(writes, actor, correlation_id, caused_by)
+        return self.put(self.envelopes(writes, actor, correlation_id, caused_by), command_key)
+
+    def put(self, envelopes: list[Envelope], command_key: str = "") -> list[Envelope]:
+        """Appends envelopes that were made before; the same ones may be put again after a ``StorageError``."""
         stored: list[Envelope] = []
         for start in range(0, len(envelopes), CHUNK):
             stored += self._put(envelopes[start : start + CHUNK], command_key if start == 0 else "")
         return stored
 
-    def _envelopes(self, writes: Sequence[Write], actor: Actor, correlation: str, caused_by: str) -> list[Envelope]:
+    def envelopes(self, writes: Sequence[Write], actor: Actor, correlation: str, caused_by: str) -> list[Envelope]:
+        """What :meth:`append` would append: with ids and time, without positions."""
         time, cause, out = self._clock(), caused_by, []
         for write in writes:
             for n, event in enumerate(write.events, start=1):

@@ -75,7 +75,7 @@ def _other(data: Any) -> str:
             return f"{error}: {message}"
         case e.TaskPaused(reason=reason, resumes=resumes):
             return f"{reason} (the {resumes} ends it)"
-        case e.TaskResumed(extra_iterations=extra) if extra:
+        case e.TaskResumed(extra=extra) if extra:
             return f"{extra} more steps"
         case c.ConversationStarted(title=text) | c.ConversationRenamed(title=text) | c.MessageAdded(text=text):
             return text

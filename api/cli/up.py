@@ -15,7 +15,6 @@ from api.runtime import Runtime
 from api.server import address, listen, serve, stop_signals
 from api.settings import Settings
 
-
 _PERCENT = re.compile(r" (\d+)%$")
 
 

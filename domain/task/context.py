@@ -134,7 +134,9 @@ def transcript(task: Task) -> tuple[Message, ...]:
     if task.reply_pending and task.reply is not None:
         messages.append(reply_message(task.reply, task.send_reasoning))
     if messages and messages[-1].tool_calls:
-        messages += [Message("tool", "not run", tool_call_id=call.id) for call in messages[-1].tool_calls]
+        outcomes = {o.native_id: o.text for o in task.pending}
+        calls = messages[-1].tool_calls
+        messages += [Message("tool", outcomes.get(call.id, "not run"), tool_call_id=call.id) for call in calls]
     if messages and messages[-1].role != "assistant":
         messages.append(Message("assistant", f"(No answer: the task was {task.status}. {task.error})".strip()))
     return tuple(messages)

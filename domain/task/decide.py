@@ -18,6 +18,9 @@ REPAIRS = 2
 MODEL_RETRIES = 2
 """How often a call that broke off is made again before the task fails."""
 
+MODEL_WAITS = 20
+"""How often a task waits for its model server by itself before it waits for the person."""
+
 Events = list[e.TaskEvent]
 
 
@@ -112,8 +115,13 @@ def _record_model_failure(task: Task, cmd: c.RecordModelFailure) -> Events:
     if recovery == "retry" and task.model_failures >= MODEL_RETRIES:
         recovery = "none"
     failed = e.ModelFailed(call.call_id, call.role, cmd.error, cmd.message, retry=recovery != "none")
-    if task.ended or recovery == "retry":
+    if task.status != "running" or recovery == "retry":
         return [failed]
+    if recovery == "wait" and task.model_failures >= MODEL_WAITS:
+        return [
+            failed,
+            e.TaskPaused(f"{cmd.message} (tried {task.model_failures + 1} times; continue when it is mended)"),
+        ]
     if recovery == "wait":
         return [failed, e.TaskPaused(cmd.message, resumes="model")]
     return [failed, e.TaskFailed(cmd.error, cmd.message)]
@@ -227,14 +235,16 @@ def _pause(task: Task, cmd: c.Pause) -> Events:
 
 def _resume(task: Task, cmd: c.Resume) -> Events:
     if task.status == "completed" and task.stopped:
-        return [e.TaskResumed(extra_iterations=task.limits.iterations)]
+        return [e.TaskResumed(extra=task.limits)]
     if task.status in ("paused", "failed"):
-        return [e.TaskResumed()]
+        return [e.TaskResumed("waiting_for_approval" if task.approval else "running")]
     raise Conflict(f"the task is {task.status}; only one that is paused, failed or stopped by a limit goes on")
 
 
 def _await_model(task: Task, cmd: c.AwaitModel) -> Events:
     _must_live(task, "paused")
+    if task.status != "running":
+        raise Conflict(f"the task is {task.status}")
     return [e.TaskPaused(cmd.message, resumes="model")]
 
 

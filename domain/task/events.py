@@ -290,9 +290,11 @@ class TaskPaused(Event, frozen=True):
 
 @event("task.resumed.v1")
 class TaskResumed(Event, frozen=True):
-    """``extra_iterations`` are granted on top of the limit, when a limit had stopped the task."""
+    """``status`` is what it resumes to: it may still have a question open. ``extra`` is granted on top of the limits,
+    when a limit had stopped the task."""
 
-    extra_iterations: int = 0
+    status: Literal["running", "waiting_for_approval"] = "running"
+    extra: Limits = Limits(0, 0, 0)
 
 
 TaskEvent = (

@@ -185,6 +185,9 @@ def _approval_requested(t: Task, v: e.ApprovalRequested) -> Task:
 
 
 def _answered(t: Task, v: e.ApprovalGranted | e.ApprovalDenied) -> Task:
+    if t.status == "paused":
+        # A person's pause outlasts the answer to the question.
+        return replace(t, approval=None)
     return replace(t, status="running", waiting_for="", approval=None)
 
 
@@ -220,11 +223,15 @@ def _paused(t: Task, v: e.TaskPaused) -> Task:
 def _resumed(t: Task, v: e.TaskResumed) -> Task:
     task = replace(
         t,
-        status="waiting_for_approval" if t.approval else "running",
-        waiting_for="approval" if t.approval else "",
+        status=v.status,
+        waiting_for="approval" if v.status == "waiting_for_approval" else "",
         resumes="",
         error="",
-        extra_iterations=t.extra_iterations + v.extra_iterations,
+        extra=e.Limits(
+            t.extra.iterations + v.extra.iterations,
+            t.extra.tokens + v.extra.tokens,
+            t.extra.seconds + v.extra.seconds,
+        ),
     )
     if t.status == "completed":
         # The thinker has answered; the person wants more of the same task.

@@ -70,10 +70,10 @@ def react(task: Task) -> Effect | None:
 
 def _limit(task: Task) -> StopLoop | None:
     limits = task.limits
-    if task.iterations >= limits.iterations + task.extra_iterations:
+    if task.iterations >= limits.iterations + task.extra.iterations:
         return StopLoop("iterations", f"the limit of {task.iterations} steps is reached")
-    if task.prompt_tokens + task.completion_tokens >= limits.tokens:
-        return StopLoop("tokens", f"the limit of {limits.tokens} tokens is reached")
-    if task.work_ms >= limits.seconds * 1000:
-        return StopLoop("seconds", f"the limit of {limits.seconds} s of work is reached")
+    if task.prompt_tokens + task.completion_tokens >= limits.tokens + task.extra.tokens:
+        return StopLoop("tokens", f"the limit of {limits.tokens + task.extra.tokens} tokens is reached")
+    if task.work_ms >= (limits.seconds + task.extra.seconds) * 1000:
+        return StopLoop("seconds", f"the limit of {limits.seconds + task.extra.seconds} s of work is reached")
     return None

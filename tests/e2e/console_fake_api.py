@@ -195,7 +195,7 @@ async def resume(api: FakeApi, body: Json, headers: Json, task_id: str) -> Async
     after = run.events[-1]["position"]
 
     async def more(run: Run) -> None:
-        run.event("resumed", extra_iterations=12)
+        run.event("resumed", extra={"iterations": 12, "tokens": 0, "seconds": 0})
         await run.answer("There it is: a heron, in `notes/2026-11-28.md`.")
 
     run.status = "running"

@@ -117,7 +117,7 @@ test("unknown, unreadable and broken events are shown raw and hide nothing", () 
 test("a limit that stopped the loop can be continued, and going on clears it", () => {
   const stopped = play(created(), event("loop_stopped", { kind: "iterations", reason: "12" }), completed("", "so far"), event("completed", {}));
   assert.equal(stopped.stoppedBy, "iterations");
-  const on = fold(stopped, stored([event("resumed", { extra_iterations: 12 })])).turn;
+  const on = fold(stopped, stored([event("resumed", { extra: { iterations: 12, tokens: 0, seconds: 0 } })])).turn;
   assert.deepEqual([on.stoppedBy, on.status, on.ended], ["", "running", false]);
 });
 

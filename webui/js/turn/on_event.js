@@ -178,7 +178,7 @@ const HANDLERS = {
     draft.status = "running";
     draft.stoppedBy = "";
     draft.ended = false;
-    note(draft, event, "resumed", "info", { extra: data.extra_iterations ?? 0 });
+    note(draft, event, "resumed", "info", { extra: data.extra?.iterations ?? 0 });
   },
 };
 
