@@ -46,7 +46,7 @@ def create_app(runtime: Runtime) -> Litestar:
     ]
 
     def gate(app: ASGIApp) -> Gate:
-        return Gate(app, runtime.token, hosts)
+        return Gate(app, runtime.token, hosts, lambda: runtime.tail.connected)
 
     return Litestar(
         route_handlers=[

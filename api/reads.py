@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import Select, Table, select
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import DataError, SQLAlchemyError
 
-from adapters.runtime.session import in_thread
+from adapters.runtime.session import in_request
 from api.contract import Page
 from api.runtime import Database
 from domain.errors import BadInput, NotFound, StorageError
@@ -33,13 +33,21 @@ class Reads:
     async def rows(self, query: Select[Any], *owners: str) -> list[dict[str, Any]]:
         """Runs a query when the projections named have folded all that is in the log now (or after a short wait)."""
         await self._fresh(owners)
-        return await in_thread(self._run, query)
+        return await in_request(self._run, query)
 
     async def one(self, table: str, key: str, what: str) -> dict[str, Any]:
         """The row with this key. Raises ``NotFound``."""
         found = self._tables[table]
         key_column = next(iter(found.primary_key.columns))
-        rows = await self.rows(select(found).where(key_column == key), self._owner[table])
+        if "\x00" in key:
+            raise NotFound(f"there is no {what} {key[:100]!r}")
+        owner = self._owner[table]
+        fresh = await self._fresh([owner])
+        rows = await in_request(self._run, select(found).where(key_column == key))
+        if not rows and not fresh:
+            raise StorageError(
+                f"the read model {owner} is behind or parked, see `ducklm projections status`; try again"
+            )
         if not rows:
             raise NotFound(f"there is no {what} {key[:100]!r}")
         return rows[0]
@@ -62,22 +70,26 @@ class Reads:
         return Page(rows, str(rows[-1][order]) if more else None)
 
     async def checkpoints(self) -> list[dict[str, Any]]:
-        return await in_thread(self._run, select(CHECKPOINTS).order_by(CHECKPOINTS.c.name))
+        return await in_request(self._run, select(CHECKPOINTS).order_by(CHECKPOINTS.c.name))
 
-    async def _fresh(self, owners: Sequence[str]) -> None:
-        head = await in_thread(self._database.store.head)
+    async def _fresh(self, owners: Sequence[str]) -> bool:
+        """Waits a little for the projections named; whether they have what was in the log at the beginning."""
+        head = await in_request(self._database.store.head)
         waited = 0.0
         while waited < _WAIT_SECONDS:
             standing = [c for c in await self.checkpoints() if c["name"] in owners]
             if all(c["position"] >= head or c["parked_position"] is not None for c in standing):
-                return
+                return all(c["parked_position"] is None for c in standing)
             await asyncio.sleep(_STEP_SECONDS)
             waited += _STEP_SECONDS
+        return False
 
     def _run(self, query: Select[Any]) -> list[dict[str, Any]]:
         try:
             with self._database.engine.connect() as conn:
                 return [dict(r) for r in conn.execute(query).mappings()]
+        except DataError as error:
+            raise BadInput(f"that can't be looked for: {str(error).splitlines()[0]}") from error
         except SQLAlchemyError as error:
             raise StorageError(f"the database can't be read: {str(error).splitlines()[0]}") from error
 

@@ -3,7 +3,7 @@
 import hmac
 import os
 import secrets
-from http.cookies import SimpleCookie
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
@@ -12,7 +12,7 @@ from litestar.enums import ScopeType
 from litestar.types import ASGIApp, HTTPScope, Receive, Scope, Send
 
 from api.problems import Kind, kind_of, problem
-from domain.errors import AccessDenied, DuckError, ForeignOrigin, SetupError
+from domain.errors import AccessDenied, DuckError, ForeignOrigin, SetupError, StorageError
 
 COOKIE = "ducklm_token"
 _PROTECTED = ("/v1", "/schema")
@@ -41,8 +41,9 @@ def load_token(home: Path, given: str) -> str:
 class Gate:
     """ASGI middleware around the whole application."""
 
-    def __init__(self, app: ASGIApp, token: str, hosts: frozenset[str]) -> None:
+    def __init__(self, app: ASGIApp, token: str, hosts: frozenset[str], database_is_there: Callable[[], bool]) -> None:
         self._app = app
+        self._database_is_there = database_is_there
         self._token = token.encode()
         self._hosts = hosts
 
@@ -58,6 +59,8 @@ class Gate:
                 return
             if _is_protected(scope["path"]):
                 self._check_token(headers)
+                if scope["path"].startswith("/v1/") and not self._database_is_there():
+                    raise StorageError("the database is away; it is tried again all the time, nothing is lost")
             self._check_body(scope["method"], headers)
         except DuckError as error:
             kind = kind_of(error)
@@ -76,7 +79,7 @@ class Gate:
                 f"the host {host!r} is not one this server answers to; add it to DUCKLM_ALLOWED_HOSTS if it is yours"
             )
         origin = headers.get("origin")
-        if origin is not None and (origin == "null" or urlsplit(origin).netloc != host):
+        if origin is not None and (origin == "null" or _netloc(origin) != host):
             raise ForeignOrigin(f"a page of {origin} may not use this server")
         if headers.get("sec-fetch-site") == "cross-site" and headers.get("sec-fetch-mode") != "navigate":
             raise ForeignOrigin("a page from elsewhere may not use this server")
@@ -98,9 +101,11 @@ class Gate:
         scheme, _, given = headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer" and self._is_token(given.strip()):
             return
-        cookie = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
-        if cookie is not None and self._is_token(cookie.value):
-            return
+        # Not SimpleCookie: one odd cookie of another program on the same host makes it drop all of them.
+        for pair in headers.get("cookie", "").split(";"):
+            name, _, value = pair.strip().partition("=")
+            if name == COOKIE and self._is_token(value.strip()):
+                return
         raise AccessDenied(
             "no or wrong token; `ducklm up` prints the address with the right one, `ducklm token` the token"
         )
@@ -119,6 +124,13 @@ class Gate:
 
 class _Unsupported(Exception):
     """Becomes a 415 at once."""
+
+
+def _netloc(origin: str) -> str:
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        return ""
 
 
 def _is_protected(path: str) -> bool:

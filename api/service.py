@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from msgspec import Struct
 
-from adapters.runtime.session import in_thread
+from adapters.runtime.session import in_request
 from adapters.store.event_store import Write, new_id
 from api.runtime import Runtime
 from domain import conversation as conv
@@ -17,7 +17,7 @@ from domain.events import Actor, Envelope
 from domain.ids import GRANTS_STREAM, conversation_stream, derived_id, task_stream
 from domain.task import commands as c
 from domain.task.decide import decide
-from domain.task.events import Limits
+from domain.task.events import ApprovalRequested, Limits
 from domain.task.state import Task, ToolCallState
 
 MAX_MESSAGE = 256_000
@@ -79,7 +79,7 @@ class Service:
             self._store.append([Write(conversation_stream(owner.conversation_id), 0, events)], actor="person")
             return owner.conversation_id
 
-        return await in_thread(attempt)
+        return await in_request(attempt)
 
     async def change_conversation(self, conversation_id: str, title: str | None, archived: bool | None) -> None:
         def attempt() -> None:
@@ -108,19 +108,31 @@ class Service:
         def attempt() -> list[Envelope]:
             loaded = self._aggregates.task(task_id)
             task = loaded.state
-            grant_id = new_id() if forever else ""
+            grant_id = ""
+            if forever:
+                standing = self._aggregates.grants()
+                sha = task.approval.action_sha256 if task.approval else ""
+                grant_id = standing.active.get(sha) or new_id()
             events = decide(task, c.Grant(approval_id, "forever" if forever else "once", grant_id))
             more = []
             if forever:
                 assert isinstance(task.call, ToolCallState)
-                state = self._aggregates.grants()
                 issued = grants.GrantIssued(
                     grant_id, task.call.tool, task.workspace, task.call.arguments, task.call.action_sha256, task_id
                 )
-                more = [Write(GRANTS_STREAM, state.version, grants.issue(state, issued))]
+                more = [Write(GRANTS_STREAM, standing.version, grants.issue(standing, issued))]
             return self._append_task(task, loaded.last_event_id, events, "person", more)
 
         return await self._again(attempt)
+
+    async def task_of_approval(self, approval_id: str) -> str:
+        """The task that asked, from the log itself: an approval can be answered whatever state the read models are in."""
+        checked = _checked_id(approval_id, "approval")
+        found = await in_request(self._store.find, "task.approval_requested.v1", checked)
+        for envelope in found:
+            if isinstance(envelope.data, ApprovalRequested) and envelope.data.approval_id == checked:
+                return envelope.correlation_id
+        raise NotFound(f"there is no approval {checked!r}")
 
     async def revoke(self, grant_id: str) -> None:
         def attempt() -> None:
@@ -131,7 +143,7 @@ class Service:
         await self._again(attempt)
 
     async def task(self, task_id: str) -> Task:
-        loaded = await in_thread(self._aggregates.task, _checked_id(task_id, "task"))
+        loaded = await in_request(self._aggregates.task, _checked_id(task_id, "task"))
         return loaded.state
 
     def _append_task(
@@ -143,7 +155,7 @@ class Service:
     async def _again(self, attempt: Callable[[], R]) -> R:
         for n in range(_ATTEMPTS):
             try:
-                return await in_thread(attempt)
+                return await in_request(attempt)
             except ConcurrencyConflict:
                 if n == _ATTEMPTS - 1:
                     raise
@@ -159,11 +171,15 @@ class Service:
         default, home = self._r.settings.workspace_path, self._r.home
         if not given:
             return str(default)
-        if "\x00" in given:
-            raise BadInput("the workspace's name contains a NUL")
-        path = Path(given).expanduser()
-        path = (path if path.is_absolute() else default / path).resolve()
-        if not path.is_dir():
+        if "\x00" in given or len(given) > 4000:
+            raise BadInput("the workspace's name contains a NUL or is too long")
+        try:
+            path = Path(given).expanduser()
+            path = (path if path.is_absolute() else default / path).resolve()
+            there = path.is_dir()
+        except (OSError, RuntimeError) as error:
+            raise BadInput(f"the workspace {given[:200]!r} can't be used: {error}") from error
+        if not there:
             raise BadInput(f"the workspace {path} is not a folder; make it first, or leave it out for {default}")
         inside_home = path == home or home in path.parents
         holds_home = path in home.parents

@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct
 from sqlalchemy import Connection, Engine, text
 
-from domain.errors import NotFound
+from domain.errors import Conflict, NotFound
 from domain.events import decode_body, skim_body
 from projections import checkpoints
 from projections.base import RowProjection
@@ -18,6 +18,7 @@ from projections.catalogue import READ_MODELS
 from projections.runner import LogReader
 
 BATCH = 5_000
+_LOCK = 7_264
 Progress = Callable[[int, int], None]
 """Called with (position, head)."""
 
@@ -72,15 +73,25 @@ class Rebuilder:
     @contextmanager
     def _scratch(self, cls: type[RowProjection]) -> Iterator[RowProjection]:
         scratch = cls(suffix=f"_b{secrets.token_hex(4)}")
-        with self._engine.begin() as conn:
-            checkpoints.create_table(conn)
-            scratch.create(conn)
-        scratch.keep_rows()
-        try:
-            yield scratch
-        finally:
+        with self._engine.connect() as alone:
+            # Held by this connection: when the process dies, so does the lock, and its tables can be told from live ones.
+            if not alone.execute(
+                text("SELECT pg_try_advisory_lock(:a, hashtext(:b))"), {"a": _LOCK, "b": cls.name}
+            ).scalar():
+                raise Conflict(f"another process is rebuilding or verifying {cls.name} at this moment")
+            alone.commit()
             with self._engine.begin() as conn:
-                scratch.drop(conn)
+                checkpoints.create_table(conn)
+                _drop_left_behind(conn, cls)
+                scratch.create(conn)
+            scratch.keep_rows()
+            try:
+                yield scratch
+            finally:
+                with self._engine.begin() as conn:
+                    scratch.drop(conn)
+                alone.execute(text("SELECT pg_advisory_unlock(:a, hashtext(:b))"), {"a": _LOCK, "b": cls.name})
+                alone.commit()
 
     def _build(self, scratch: RowProjection, position: int, head: int, progress: Progress) -> tuple[int, int]:
         count = 0
@@ -110,6 +121,16 @@ class Rebuilder:
         live.drop(conn)
         for name, table in scratch.tables.items():
             conn.execute(text(f"ALTER TABLE {table.name} RENAME TO {live.tables[name].name}"))
+
+
+def _drop_left_behind(conn: Connection, cls: type[RowProjection]) -> None:
+    """Scratch tables of a rebuild that was killed."""
+    for spec in cls.specs:
+        pattern = f"^rm_{spec.name}_v[0-9]+_b[0-9a-f]{{8}}$"
+        for (name,) in conn.execute(
+            text("SELECT relname FROM pg_class WHERE relkind = 'r' AND relname ~ :p"), {"p": pattern}
+        ):
+            conn.execute(text(f"DROP TABLE IF EXISTS {name}"))
 
 
 def _read_model(name: str) -> type[RowProjection]:

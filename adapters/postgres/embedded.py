@@ -3,12 +3,14 @@
 import os
 import subprocess
 import tempfile
+import threading
 import warnings
 from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import fasteners  # type: ignore[import-untyped]
+import structlog
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # it looks for a runtime folder that we do not use, and warns that there is none
@@ -17,6 +19,7 @@ with warnings.catch_warnings():
 from domain.errors import SetupError
 
 DATABASE = "postgres"
+_log = structlog.get_logger()
 
 
 class EmbeddedPostgres:
@@ -26,6 +29,7 @@ class EmbeddedPostgres:
         self._data = home / "postgres"
         self._home = home
         self._server: PostgresServer | None = None
+        self._stopping = threading.Event()
 
     def start(self, report: Callable[[str], None] = lambda _: None) -> str:
         """Starts the server, or joins a running one; returns a libpq conninfo string. Raises ``SetupError``."""
@@ -37,9 +41,26 @@ class EmbeddedPostgres:
             self._server = get_server(self._data, cleanup_mode="stop")
         except (RuntimeError, OSError, subprocess.SubprocessError, AssertionError) as error:
             raise SetupError(f"the embedded Postgres did not start: {error}. {self._last_words()}") from error
+        threading.Thread(target=self._watch, name="postgres-watch", daemon=True).start()
         return self._conninfo(self._server.get_uri())
 
+    def _watch(self) -> None:
+        """Starts the server again when it has died (killed, say, for want of memory): nobody else would."""
+        while not self._stopping.wait(1.0):
+            server = self._server
+            if server is None or server.get_postmaster_info().is_running():
+                continue
+            _log.error("postgres_died", data=str(self._data))
+            try:
+                with server._lock:
+                    server.ensure_postgres_running()
+                _log.info("postgres_started_again")
+            except (RuntimeError, OSError, subprocess.SubprocessError, AssertionError) as error:
+                _log.error("postgres_does_not_start", error=str(error))
+                self._stopping.wait(5.0)
+
     def stop(self) -> None:
+        self._stopping.set()
         if self._server is not None:
             self._server.cleanup()
             self._server = None

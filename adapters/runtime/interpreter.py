@@ -174,7 +174,7 @@ class Interpreter:
         if task.history is None:
             await in_thread(self._p.blobs.put, prefix.encoded())
             budget = min(self._p.budgets.recent_events, max(limit - prefix.tokens, 0) // 3)
-            chosen, left_out = await in_thread(self._history.choose, task, budget)
+            chosen, left_out = await in_thread(self._history.choose, task, shape.transport, budget)
         instruction = self._p.roles[role].instruction
         room = limit if role == "thinker" else int(limit * LOOP_SHARE)
         inputs = ContextInputs(

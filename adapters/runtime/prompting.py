@@ -9,7 +9,7 @@ from adapters.store.tasks import Aggregates
 from domain.directive import native_tools
 from domain.messages import Message
 from domain.model import Transport
-from domain.task.context import Earlier, Prefix, message_tokens, transcript
+from domain.task.context import Earlier, Prefix, message_tokens, plain_transcript, transcript
 from domain.task.events import HistoryRef
 from domain.task.state import Task
 from domain.tools import CATALOGUE, argument_schema
@@ -38,33 +38,47 @@ class History:
         self._transcript = lru_cache(256)(self._load_transcript)
         self._prefix = lru_cache(64)(self._load_prefix)
 
-    def choose(self, task: Task, budget: int) -> tuple[tuple[Earlier, ...], tuple[Earlier, ...]]:
-        """(what goes in, what stays out), oldest first. ``budget`` in tokens.
+    def choose(self, task: Task, transport: Transport, budget: int) -> tuple[tuple[Earlier, ...], tuple[Earlier, ...]]:
+        """(what goes in, what is the first to stay out), oldest first. ``budget`` in tokens.
 
         As long as it fits, the history starts where the previous task's did, so that the prompt stays an extension of
         the last one. When it no longer fits, it is cut to half the budget at once, not a little at every turn."""
         order = self._aggregates.conversation(task.conversation_id).tasks
         before = order[: order.index(task.task_id)] if task.task_id in order else ()
-        earlier = [e for e in (self._ended(task_id) for task_id in before[-100:]) if e is not None]
-        if not earlier:
-            return (), ()
-        start = self._previous_start(earlier)
-        if sum(e.tokens for e in earlier[start:]) > budget:
-            start, room = len(earlier), budget // 2
-            while start and earlier[start - 1].tokens <= room:
-                start -= 1
-                room -= earlier[start].tokens
-        return tuple(earlier[start:]), tuple(earlier[:start])
+        chosen: list[Earlier] = []
+        start, room = "", budget
+        for task_id in reversed(before):
+            found = self._ended(task_id, transport)
+            if found is None:
+                continue
+            if not chosen:
+                refs = self._aggregates.task(task_id).state.history or ()
+                start = refs[0].task_id if refs else task_id
+            if found.tokens > room:
+                return self._halved(chosen, budget), (found,)
+            chosen.insert(0, found)
+            room -= found.tokens
+            if task_id == start:
+                break
+        return tuple(chosen), ()
+
+    def _halved(self, chosen: list[Earlier], budget: int) -> tuple[Earlier, ...]:
+        kept, room = len(chosen), budget // 2
+        while kept and chosen[kept - 1].tokens <= room:
+            kept -= 1
+            room -= chosen[kept].tokens
+        return tuple(chosen[kept:])
 
     def messages(self, refs: tuple[HistoryRef, ...]) -> tuple[Message, ...]:
         """The messages that references stand for, exactly as they were."""
-        return tuple(m for ref in refs for m in self._transcript(ref.task_id, ref.version))
+        return tuple(m for ref in refs for m in self._transcript(ref))
 
     def prefix(self, sha256: str) -> Prefix:
         return self._prefix(sha256)
 
-    def _load_transcript(self, task_id: str, version: int) -> tuple[Message, ...]:
-        return transcript(self._aggregates.task(task_id, at=version).state)
+    def _load_transcript(self, ref: HistoryRef) -> tuple[Message, ...]:
+        task = self._aggregates.task(ref.task_id, at=ref.version).state
+        return plain_transcript(task) if ref.plain else transcript(task)
 
     def _load_prefix(self, sha256: str) -> Prefix:
         return msgspec.json.decode(self._blobs.get(sha256), type=Prefix)
@@ -79,16 +93,10 @@ class History:
         prefix, before = self.base(task)
         return prefix, [*before, *task.messages]
 
-    def _ended(self, task_id: str) -> Earlier | None:
+    def _ended(self, task_id: str, transport: Transport) -> Earlier | None:
         task = self._aggregates.task(task_id).state
         if not task.ended or not task.messages:
             return None
-        messages = transcript(task)
-        return Earlier(HistoryRef(task_id, task.version), messages, sum(map(message_tokens, messages)))
-
-    def _previous_start(self, earlier: list[Earlier]) -> int:
-        refs = self._aggregates.task(earlier[-1].ref.task_id).state.history or ()
-        if not refs:
-            return len(earlier) - 1
-        ids = [e.ref.task_id for e in earlier]
-        return ids.index(refs[0].task_id) if refs[0].task_id in ids else len(earlier) - 1
+        plain = transport != task.transport
+        messages = plain_transcript(task) if plain else transcript(task)
+        return Earlier(HistoryRef(task_id, task.version, plain), messages, sum(map(message_tokens, messages)))

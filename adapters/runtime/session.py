@@ -27,6 +27,7 @@ R = TypeVar("R")
 _STORE_THREADS = ThreadPoolExecutor(24, thread_name_prefix="store")
 """For the database only: tools use the loop's own threads, and a slow search must not keep a cancel waiting."""
 RETRY_CEILING = 3.0
+REQUEST_SECONDS = 8.0
 
 
 async def in_thread(call: Callable[..., R], *args: Any, **kwargs: Any) -> R:
@@ -39,6 +40,17 @@ async def in_thread(call: Callable[..., R], *args: Any, **kwargs: Any) -> R:
     except asyncio.CancelledError:
         await asyncio.wait([future])
         raise
+
+
+async def in_request(call: Callable[..., R], *args: Any, **kwargs: Any) -> R:
+    """As :func:`in_thread`, for somebody who waits for an answer: a database that is silent is a ``StorageError``."""
+    try:
+        async with asyncio.timeout(REQUEST_SECONDS):
+            future = asyncio.ensure_future(in_thread(call, *args, **kwargs))
+            future.add_done_callback(lambda f: f.cancelled() or f.exception())
+            return await asyncio.shield(future)
+    except TimeoutError:
+        raise StorageError(f"the database did not answer within {REQUEST_SECONDS:.0f} s") from None
 
 
 async def stubborn(call: Callable[..., R], *args: Any, **kwargs: Any) -> R:

@@ -53,7 +53,8 @@ class EventStore:
         try:
             with setting_up(conninfo) as conn:
                 create_log_tables(conn)
-                self._log = open_log(cast(dict[str, str], conninfo_to_dict(conninfo)), pool_size)
+                schema = (conn.execute("SELECT current_schema()").fetchone() or ("public",))[0]
+                self._log = open_log(conninfo_to_dict(conninfo), schema, pool_size)
                 create_log_functions(conn)
         except (psycopg.Error, PersistenceError) as error:
             raise StorageError(f"the database can't be opened: {error}") from error
@@ -164,6 +165,15 @@ class EventStore:
             f"FROM {TABLE} WHERE {where} ORDER BY notification_id LIMIT %s",
             values,
         )
+
+    def find(self, tag: str, text: str) -> list[Envelope]:
+        """Events of one tag in whose body ``text`` occurs; reads all events of the tag, so for rare questions only."""
+        rows = self._query(
+            "SELECT topic, state, originator_id, originator_version, notification_id "
+            f"FROM {TABLE} WHERE topic = %s AND position(convert_to(%s, 'UTF8') IN state) > 0 ORDER BY notification_id",
+            (tag, text),
+        )
+        return [decode_body(*row) for row in rows]
 
     def head(self) -> int:
         """The last position, 0 in an empty log."""

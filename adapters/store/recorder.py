@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from eventsourcing.application import Application
-from eventsourcing.persistence import InterfaceError, Mapper, OperationalError, StoredEvent
-from eventsourcing.postgres import PostgresApplicationRecorder
-from eventsourcing.utils import retry
-from psycopg.rows import tuple_row
+from eventsourcing.persistence import InfrastructureFactory, InterfaceError, Mapper, OperationalError, StoredEvent
+from eventsourcing.postgres import PostgresApplicationRecorder, PostgresFactory
+from eventsourcing.utils import Environment, retry
+from psycopg.rows import dict_row, tuple_row
 
 from domain.events import Envelope, decode_body, encode_body, tag_of
 
@@ -73,23 +73,36 @@ class EventLog(Application[str]):
 
     name = "ducklm"
 
+    def __init__(self, env: dict[str, str], conninfo: dict[str, Any]) -> None:
+        self._conninfo = conninfo
+        super().__init__(env)
+
+    def construct_factory(self, env: Environment) -> InfrastructureFactory[Any]:
+        factory = super().construct_factory(env)
+        assert isinstance(factory, PostgresFactory)
+        # The library knows host, port, user, password and database only; TLS and other options must count here too.
+        factory.datastore.pool.kwargs = {**self._conninfo, "row_factory": dict_row}
+        return factory
+
     def construct_mapper(self) -> Mapper[str]:
         return EnvelopeMapper(self.construct_transcoder())
 
 
-def open_log(conninfo: dict[str, str], pool_size: int) -> EventLog:
+def open_log(conninfo: dict[str, Any], schema: str, pool_size: int) -> EventLog:
     """Opens the log; every setting is explicit, since unset ones silently mean an in-memory store.
 
-    ``conninfo``: libpq keywords. The table lock that makes commit order equal position order stays on."""
+    ``conninfo``: libpq keywords; ``schema``: where unqualified names of this connection go. The table lock that makes commit order equal position order stays on."""
     log = EventLog(
+        conninfo=conninfo,
         env={
+            "POSTGRES_SCHEMA": schema,
             "PERSISTENCE_MODULE": "eventsourcing.postgres",
             "APPLICATION_RECORDER_TOPIC": f"{OneTripRecorder.__module__}:{OneTripRecorder.__qualname__}",
-            "POSTGRES_DBNAME": conninfo.get("dbname", "postgres"),
-            "POSTGRES_HOST": conninfo.get("host", "localhost"),
-            "POSTGRES_PORT": conninfo.get("port", "5432"),
-            "POSTGRES_USER": conninfo.get("user", "postgres"),
-            "POSTGRES_PASSWORD": conninfo.get("password") or "-",
+            "POSTGRES_DBNAME": str(conninfo.get("dbname") or "postgres"),
+            "POSTGRES_HOST": str(conninfo.get("host") or "localhost"),
+            "POSTGRES_PORT": str(conninfo.get("port") or "5432"),
+            "POSTGRES_USER": str(conninfo.get("user") or "postgres"),
+            "POSTGRES_PASSWORD": str(conninfo.get("password") or "-"),
             "POSTGRES_POOL_SIZE": str(pool_size),
             "POSTGRES_MAX_OVERFLOW": str(pool_size),
             "POSTGRES_CONNECT_TIMEOUT": "2",
@@ -98,7 +111,7 @@ def open_log(conninfo: dict[str, str], pool_size: int) -> EventLog:
             "POSTGRES_IDLE_IN_TRANSACTION_SESSION_TIMEOUT": "10",
             "ORIGINATOR_ID_TYPE": "text",
             "IS_SNAPSHOTTING_ENABLED": "n",
-        }
+        },
     )
     if not isinstance(log.recorder, OneTripRecorder):
         raise TypeError(f"the log is kept by {type(log.recorder).__name__}, not in Postgres")

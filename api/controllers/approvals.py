@@ -29,30 +29,25 @@ class ApprovalController(Controller):
         return Page(await reads.rows(query, "approvals", "tasks"))
 
     @post("/approvals/{approval_id:str}/allow_once", status_code=200, summary="Allow this action once")
-    async def allow_once(
-        self, approval_id: FromPath[str], reads: NamedDependency[Reads], service: NamedDependency[Service]
-    ) -> dict[str, str]:
-        return await _allow(approval_id, False, reads, service)
+    async def allow_once(self, approval_id: FromPath[str], service: NamedDependency[Service]) -> dict[str, str]:
+        return await _allow(approval_id, False, service)
 
     @post(
         "/approvals/{approval_id:str}/allow_forever", status_code=200, summary="Allow exactly this action from now on"
     )
-    async def allow_forever(
-        self, approval_id: FromPath[str], reads: NamedDependency[Reads], service: NamedDependency[Service]
-    ) -> dict[str, str]:
-        return await _allow(approval_id, True, reads, service)
+    async def allow_forever(self, approval_id: FromPath[str], service: NamedDependency[Service]) -> dict[str, str]:
+        return await _allow(approval_id, True, service)
 
     @post("/approvals/{approval_id:str}/deny", status_code=200, summary="Deny; the reason goes back to the model")
     async def deny(
         self,
         approval_id: FromPath[str],
-        reads: NamedDependency[Reads],
         service: NamedDependency[Service],
         data: JSONBody[ReasonBody | None] = None,
     ) -> dict[str, str]:
-        row = await reads.one("approvals", approval_id, "approval")
-        await service.command(row["task_id"], Deny(approval_id, data.reason if data else ""))
-        return {"approval_id": approval_id, "task_id": row["task_id"], "status": "denied"}
+        task_id = await service.task_of_approval(approval_id)
+        await service.command(task_id, Deny(approval_id, data.reason if data else ""))
+        return {"approval_id": approval_id, "task_id": task_id, "status": "denied"}
 
     @get("/grants", summary="What was allowed for ever")
     async def grants(
@@ -68,8 +63,8 @@ class ApprovalController(Controller):
         return await reads.one("grants", grant_id, "grant")
 
 
-async def _allow(approval_id: str, forever: bool, reads: Reads, service: Service) -> dict[str, str]:
-    row = await reads.one("approvals", approval_id, "approval")
-    await service.allow(row["task_id"], approval_id, forever)
+async def _allow(approval_id: str, forever: bool, service: Service) -> dict[str, str]:
+    task_id = await service.task_of_approval(approval_id)
+    await service.allow(task_id, approval_id, forever)
     status = "allowed_forever" if forever else "allowed_once"
-    return {"approval_id": approval_id, "task_id": row["task_id"], "status": status}
+    return {"approval_id": approval_id, "task_id": task_id, "status": status}

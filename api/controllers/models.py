@@ -45,7 +45,7 @@ class ModelController(Controller):
         cursor: FromQuery[str | None] = None,
         limit: FromQuery[int] = 50,
     ) -> Page[dict[str, Any]]:
-        conditions = [reads.table("usage").c.task_id == task_id] if task_id else []
+        conditions = [reads.table("usage").c.task_id == task_id.replace("\0", "")] if task_id else []
         page = await reads.page("usage", "position", cursor, limit, *conditions)
         for row in page.items:
             row["cache_share"] = round(row["cached_tokens"] / row["prompt_tokens"], 4) if row["prompt_tokens"] else None
@@ -59,5 +59,5 @@ class ModelController(Controller):
         cursor: FromQuery[str | None] = None,
         limit: FromQuery[int] = 50,
     ) -> Page[dict[str, Any]]:
-        conditions = [reads.table("commands").c.task_id == task_id] if task_id else []
+        conditions = [reads.table("commands").c.task_id == task_id.replace("\0", "")] if task_id else []
         return await reads.page("commands", "position", cursor, limit, *conditions)

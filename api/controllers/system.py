@@ -8,7 +8,7 @@ from litestar import Controller, Response, get
 from litestar.di import NamedDependency
 from sqlalchemy import func, select
 
-from adapters.runtime.session import in_thread
+from adapters.runtime.session import in_request
 from api.reads import Reads
 from api.runtime import Runtime
 from domain.errors import StorageError
@@ -21,7 +21,9 @@ class SystemController(Controller):
     @get("/health", summary="Whether it works; needs no token")
     async def health(self, runtime: NamedDependency[Runtime]) -> Response[dict[str, str]]:
         try:
-            await in_thread(runtime.database.store.head)
+            if not runtime.tail.connected:
+                raise StorageError("the database is away")
+            await in_request(runtime.database.store.head)
         except StorageError:
             body = {"status": "degraded", "database": "not reachable; it is tried again all the time"}
             return Response(body, status_code=503)
@@ -29,7 +31,7 @@ class SystemController(Controller):
 
     @get("/v1/status", summary="Everything about the running program")
     async def status(self, runtime: NamedDependency[Runtime], reads: NamedDependency[Reads]) -> dict[str, Any]:
-        head = await in_thread(runtime.database.store.head)
+        head = await in_request(runtime.database.store.head)
         tasks = reads.table("tasks")
         counts = {
             r["status"]: r["n"]

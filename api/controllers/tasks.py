@@ -7,13 +7,13 @@ from litestar.di import NamedDependency
 from litestar.params import FromPath, FromQuery, JSONBody
 from litestar.response import ServerSentEvent
 
-from adapters.runtime.session import in_thread
+from adapters.runtime.session import in_request
 from api.contract import EventView, Page, ReasonBody, event_view, pending_approvals
 from api.reads import MAX_PAGE, Reads
 from api.runtime import Runtime
 from api.service import Service
 from api.streaming import TaskFollower
-from domain.errors import BadInput, NotFound
+from domain.errors import BadInput, NotFound, StorageError
 from domain.ids import task_stream
 from domain.task import commands as c
 
@@ -32,6 +32,8 @@ class TaskController(Controller):
         limit: FromQuery[int] = 50,
     ) -> Page[dict[str, Any]]:
         table = reads.table("tasks")
+        if "\x00" in f"{status}{conversation_id}":
+            raise BadInput("a filter contains a NUL")
         conditions = []
         if status:
             conditions.append(table.c.status == status)
@@ -48,7 +50,6 @@ class TaskController(Controller):
     @get(
         "/{task_id:str}/events",
         summary="A task's events: JSON, or a stream with Accept: text/event-stream",
-        media_type=MediaType.JSON,
     )
     async def events(
         self,
@@ -62,13 +63,14 @@ class TaskController(Controller):
         await service.task(task_id)
         start = _start(request, after)
         if "text/event-stream" in request.headers.get("accept", ""):
-            return ServerSentEvent(TaskFollower(runtime, task_id, start, until_waits=False).messages())
+            stream = TaskFollower(runtime, task_id, start, until_waits=False).messages()
+            return ServerSentEvent(stream)
         if not 1 <= limit <= MAX_PAGE:
             raise BadInput(f"limit must be from 1 to {MAX_PAGE}, not {limit}")
-        log = await in_thread(runtime.database.store.read, start, limit + 1, (), task_stream(task_id))
+        log = await in_request(runtime.database.store.read, start, limit + 1, (), task_stream(task_id))
         items = [event_view(e) for e in log[:limit]]
         page: Page[EventView] = Page(items, str(items[-1].position) if len(log) > limit else None)
-        return Response(page)
+        return Response(page, media_type=MediaType.JSON)
 
     @post("/{task_id:str}/cancel", status_code=200, summary="Cancel, in the middle of whatever it does")
     async def cancel(
@@ -105,7 +107,7 @@ async def _view(task_id: str, reads: Reads, service: Service) -> dict[str, Any]:
     task = await service.task(task_id)
     try:
         row = await reads.one("tasks", task_id, "task")
-    except NotFound:
+    except (NotFound, StorageError):
         row = {"task_id": task_id, "conversation_id": task.conversation_id, "workspace": task.workspace}
     return {
         **row,
@@ -120,7 +122,7 @@ async def _view(task_id: str, reads: Reads, service: Service) -> dict[str, Any]:
 
 def _start(request: Request[Any, Any, Any], after: int | None) -> int:
     given = request.headers.get("last-event-id")
-    if given is not None:
+    if given:
         if not given.isdecimal() or len(given) > 18:
             raise BadInput(f"Last-Event-ID must be a position, not {given[:50]!r}")
         return int(given)

@@ -142,6 +142,12 @@ def transcript(task: Task) -> tuple[Message, ...]:
     return tuple(messages)
 
 
+def plain_transcript(task: Task) -> tuple[Message, ...]:
+    """An earlier task without its tool calls: every chat template takes this shape."""
+    answer = task.response or f"(No answer: the task was {task.status}. {task.error})".strip()
+    return Message("user", task.message), Message("assistant", answer)
+
+
 def start_hash(prefix_sha256: str, history: list[Message]) -> str:
     return hashlib.sha256(prefix_sha256.encode() + msgspec.json.encode(history)).hexdigest()
 

@@ -19,10 +19,12 @@ class Limits(Struct, frozen=True):
 
 
 class HistoryRef(Struct, frozen=True):
-    """An earlier task of the conversation whose own messages precede this one's, as of ``version``."""
+    """An earlier task of the conversation whose own messages precede this one's, as of ``version``. ``plain``: only what
+    the person said and what was answered, because the task was written for another kind of chat template."""
 
     task_id: str
     version: int
+    plain: bool = False
 
 
 class Segment(Struct, frozen=True):

@@ -36,6 +36,16 @@ async def test_a_stream_resumes_after_the_last_event_it_saw(program: Program) ->
     await _bad_id(program, path)
 
 
+async def test_streams_say_that_they_are_streams(program: Program) -> None:
+    answer = await program.chat("hi")
+    path = f"/v1/tasks/{answer['task_id']}/events"
+    for method, url, body in (("GET", path, None), ("POST", "/v1/chat/stream", {"message": "x"})):
+        async with program.http.stream(method, url, json=body, headers={"accept": "text/event-stream"}) as response:
+            assert response.headers["content-type"].startswith("text/event-stream")
+    assert (await program.http.get(path)).headers["content-type"] == "application/json"
+    assert (await program.http.get(path, headers={"last-event-id": ""})).status_code == 200
+
+
 async def _bad_id(program: Program, path: str) -> None:
     response = await program.http.get(path, headers={"accept": "text/event-stream", "last-event-id": "abc"})
     assert response.status_code == 400
