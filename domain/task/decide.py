@@ -235,7 +235,14 @@ def _pause(task: Task, cmd: c.Pause) -> Events:
 
 def _resume(task: Task, cmd: c.Resume) -> Events:
     if task.status == "completed" and task.stopped:
-        return [e.TaskResumed(extra=task.limits)]
+        # As much again as the limits give, counted from what is used up by now.
+        used = e.Limits(task.iterations, task.prompt_tokens + task.completion_tokens, int(task.work_ms / 1000))
+        extra = e.Limits(
+            max(used.iterations - task.extra.iterations, 0),
+            max(used.tokens - task.extra.tokens, 0),
+            max(used.seconds - task.extra.seconds, 0),
+        )
+        return [e.TaskResumed(extra=extra)]
     if task.status in ("paused", "failed"):
         return [e.TaskResumed("waiting_for_approval" if task.approval else "running")]
     raise Conflict(f"the task is {task.status}; only one that is paused, failed or stopped by a limit goes on")
