@@ -77,7 +77,9 @@ def cut_connections(conninfo: str) -> None:
 async def test_a_worker_that_loses_its_lock_for_a_moment_keeps_its_tasks(program: Program) -> None:
     task_id = await approved(program, "sleep 8; echo ran >> effects.log")
     with psycopg.connect(program.runtime.database.conninfo, autocommit=True) as conn:
-        cut = conn.execute("SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND classid = 7263")
+        cut = conn.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND classid = 7263"
+        )
         assert cut.fetchall() == [(True,)]
     task = await settled(program, task_id)
     assert task["status"] == "completed"
