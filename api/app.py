@@ -22,6 +22,7 @@ from api.controllers.system import SystemController
 from api.controllers.tasks import TaskController
 from api.problems import on_bug, on_duck_error, on_http_error
 from api.reads import Reads
+from api.reference_page import ReferencePage
 from api.runtime import Runtime
 from api.security import Gate
 from api.service import Service
@@ -86,7 +87,7 @@ def _openapi() -> OpenAPIConfig:
         title="DuckLM",
         version="1",
         path="/schema",
-        render_plugins=[JsonRenderPlugin()],
+        render_plugins=[ReferencePage(), JsonRenderPlugin()],
         components=Components(security_schemes={"token": scheme}),
         security=[{"token": []}],
     )

@@ -32,8 +32,7 @@ POINTS = [
         )
         for when in ("before", "after")
     ),
-    "reply", "effect:file_write", "effect:shell_exec", "tool:shell_exec", "projection:tasks", "projection:dispatch",
-    "projection:conversations",
+    "reply", "effect:file_write", "effect:shell_exec", "tool:shell_exec", "projection:tasks",
 ]  # fmt: skip
 
 

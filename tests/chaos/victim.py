@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from adapters.llm import HttpModelClient
-from adapters.store.event_store import EventStore, Write
+from adapters.store.event_store import EventStore
 from adapters.tools.gateway import Gateway
 from domain.events import Envelope, tag_of
 from domain.tools import ToolInvocation, ToolResult
@@ -26,18 +26,19 @@ def die() -> NoReturn:
     raise AssertionError("unreachable")
 
 
-_append = EventStore.append
+_put = EventStore.put
 _run = Gateway.run
 _chat = HttpModelClient.chat
 _move = checkpoints.move
+_move_all = checkpoints.move_all
 
 
-def append(self: EventStore, writes: Sequence[Write], **kwargs: Any) -> list[Envelope]:
-    tags = {tag_of(e) for w in writes for e in w.events}
+def put(self: EventStore, envelopes: list[Envelope], command_key: str = "") -> list[Envelope]:
+    tags = {tag_of(e.data) for e in envelopes}
     when, _, tag = POINT.partition(":")
     if when == "before" and tag in tags:
         die()
-    stored = _append(self, writes, **kwargs)
+    stored = _put(self, envelopes, command_key)
     with open(os.environ["VICTIM_ACKNOWLEDGED"], "a") as file:
         file.writelines(f"{e.id}\n" for e in stored)
         file.flush()
@@ -69,10 +70,18 @@ def move(conn: Any, name: str, position: int, **changes: Any) -> None:
     _move(conn, name, position, **changes)
 
 
-EventStore.append = append  # type: ignore[method-assign]
+def move_all(conn: Any, names: Sequence[str], position: int) -> None:
+    """The tables are written, the checkpoint is not: the transaction dies with the process."""
+    if POINT.partition(":")[2] in names and POINT.startswith("projection:") and position > 5:
+        die()
+    _move_all(conn, names, position)
+
+
+EventStore.put = put  # type: ignore[method-assign]
 Gateway.run = run  # type: ignore[method-assign]
 HttpModelClient.chat = chat  # type: ignore[method-assign]
 checkpoints.move = move
+checkpoints.move_all = move_all
 
 if __name__ == "__main__":
     from api.cli.up import up

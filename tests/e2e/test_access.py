@@ -129,6 +129,16 @@ async def test_the_openapi_document_names_every_endpoint(program: Program) -> No
     assert {"/v1/chat", "/v1/chat/stream", "/v1/tasks/{task_id}/events", "/health"} <= set(paths)
 
 
+async def test_the_api_has_a_page_to_read_without_scripts_or_the_network(program: Program) -> None:
+    response = await program.http.get("/schema")
+    assert response.headers["content-type"].startswith("text/html")
+    assert "/v1/tasks/{task_id}/events" in response.text
+    assert "<script" not in response.text
+    assert "//" not in response.text.replace("application/", "").replace("</", "")
+    async with httpx.AsyncClient(base_url=program.url) as stranger:
+        assert (await stranger.get("/schema")).status_code == 401
+
+
 async def test_status_and_models(program: Program) -> None:
     await program.chat("hi")
     status = await program.get("/v1/status")
