@@ -46,9 +46,9 @@ lock:
 docs:
     python -m api.cli.reference
 
-# Screenshots of the console with a scripted model, into test-results/
+# Screenshots of the console on the real program with a scripted model, into docs/images/
 screenshots:
-    python -m pytest tests/e2e/test_console.py -n 0
+    CONSOLE_SHOTS=docs/images python -m pytest tests/e2e/console_real_test.py -n 0
 
 _browser:
     #!/usr/bin/env bash

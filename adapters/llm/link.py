@@ -98,6 +98,11 @@ class Link:
         await self._http.aclose()
 
     async def _chunks(self, response: httpx.Response, patience: Patience) -> AsyncGenerator[bytes, None]:
+        if response.headers.get("content-type", "").startswith("application/json"):
+            # It does not stream: the whole answer becomes a stream of one event.
+            whole = await patience.wait(response.aread())
+            yield b"".join(b"data: " + line + b"\n" for line in whole.splitlines()) + b"\ndata: [DONE]\n\n"
+            return
         chunks = response.aiter_bytes()
         while (chunk := await patience.wait(_next(chunks))) is not None:
             yield chunk

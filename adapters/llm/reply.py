@@ -111,12 +111,13 @@ class ReplyBuilder:
         )
 
     def _choice(self, choice: dict[str, Any]) -> None:
-        delta = as_object(choice.get("delta"))
+        # A server that does not stream sends one whole message in the place of deltas.
+        delta = as_object(choice.get("delta")) or as_object(choice.get("message"))
         self._put("reasoning", as_text(delta.get("reasoning_content")) or as_text(delta.get("reasoning")))
         self._put("content", as_text(delta.get("content")))
-        for piece in as_list(delta.get("tool_calls")):
+        for index, piece in enumerate(as_list(delta.get("tool_calls"))):
             if isinstance(piece, dict):
-                self._tool_call(piece)
+                self._tool_call({"index": index, **piece} if "message" in choice else piece)
         self._finish = as_text(choice.get("finish_reason")) or self._finish
 
     def _put(self, channel: str, piece: str) -> None:

@@ -123,3 +123,22 @@ async def test_an_address_that_is_none() -> None:
     async with HttpModelClient({"thinker": RoleConfig("thinker", "not a url", "x")}) as client:
         with pytest.raises(ModelRejected, match="no usable address"):
             await client.info("thinker")
+
+
+async def test_a_server_that_does_not_stream_is_understood() -> None:
+    calls = [
+        {"id": f"c{n}", "type": "function", "function": {"name": "list_dir", "arguments": f'{{"path": "{n}"}}'}}
+        for n in range(2)
+    ]
+    message = {"role": "assistant", "content": "всё\nсразу", "reasoning_content": "hm", "tool_calls": calls}
+    whole = {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}], "usage": {"prompt_tokens": 5}}
+
+    def server(request: httpx.Request) -> httpx.Response:
+        if request.url.path != "/v1/chat/completions":
+            return httpx.Response(404, json={})
+        return httpx.Response(200, text=json.dumps(whole, indent=2), headers={"content-type": "application/json"})
+
+    async with _client(server) as client:  # type: ignore[arg-type]
+        reply = await client.chat(ASKED, _ignore)
+    assert (reply.content, reply.reasoning, reply.usage.prompt_tokens) == ("всё\nсразу", "hm", 5)
+    assert [(c.id, c.arguments) for c in reply.tool_calls] == [("c0", '{"path": "0"}'), ("c1", '{"path": "1"}')]
