@@ -20,10 +20,15 @@ export function Sidebar() {
   useEffect(() => {
     drawerOpen.value = false;
   }, [route.value]);
-  const onKeyDown = (event) => event.key === "Escape" && !event.defaultPrevented && (drawerOpen.value = false);
+  useEffect(() => {
+    // Of the page, not of the drawer: focus gets there a moment after it has opened.
+    const close = (event) => event.key === "Escape" && !event.defaultPrevented && (drawerOpen.value = false);
+    document.addEventListener("keydown", close);
+    return () => document.removeEventListener("keydown", close);
+  }, []);
   return html`
     ${narrow.value && drawerOpen.value && html`<div class="scrim" onClick=${() => (drawerOpen.value = false)}></div>`}
-    <nav class=${`sidebar ${drawerOpen.value ? "is-open" : ""}`} id="sidebar" ref=${root} inert=${hidden} aria-label=${t("list.title")} onKeyDown=${onKeyDown}>
+    <nav class=${`sidebar ${drawerOpen.value ? "is-open" : ""}`} id="sidebar" ref=${root} inert=${hidden} aria-label=${t("list.title")}>
       <div class="sidebar-top">
         <a class="brand" href="/" onClick=${followLink}><${Duck} /><span>DuckLM</span></a>
         ${narrow.value && html`<button type="button" class="icon-button" aria-label=${t("app.close_menu")} onClick=${() => (drawerOpen.value = false)}><${Icon} name="close" /></button>`}
