@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import structlog
 from msgspec import Struct
@@ -101,8 +100,3 @@ class Runtime(Struct):
         query = select(table.c.task_id).where(table.c.status.in_(["running", "paused"]))
         with self.database.engine.connect() as conn:
             return [row[0] for row in conn.execute(query)]
-
-
-def as_dict(value: Any) -> dict[str, Any]:
-    """A struct's fields as a dict."""
-    return {name: getattr(value, name) for name in value.__struct_fields__}

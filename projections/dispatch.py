@@ -9,13 +9,9 @@ import msgspec
 from sqlalchemy import Connection, text
 
 from domain.events import Envelope, Event
+from domain.queue import JOB, QUEUE, RETRY_SECONDS
 from domain.task import events as t
 from projections.base import Projection, tags_of
-
-QUEUE = "tasks"
-JOB = "advance"
-MODEL_RETRY_SECONDS = 5
-"""How long a task that waits for its model server sleeps before it looks again."""
 
 _WAKING: tuple[type[Event], ...] = (
     t.TaskCreated, t.ApprovalGranted, t.ApprovalDenied, t.TaskResumed, t.TaskPaused,
@@ -45,7 +41,7 @@ class DispatchProjection(Projection):
         for e in events:
             match e.data:
                 case t.TaskPaused(resumes="model"):
-                    jobs[e.correlation_id] = datetime.now(UTC) + timedelta(seconds=MODEL_RETRY_SECONDS)
+                    jobs[e.correlation_id] = datetime.now(UTC) + timedelta(seconds=RETRY_SECONDS)
                 case t.TaskPaused():
                     continue
                 case t.TaskResumed() if e.actor == "runtime":

@@ -13,11 +13,10 @@ from procrastinate.worker import Worker as QueueWorker
 
 from adapters.runtime.interpreter import Interpreter
 from domain.errors import NotFound, StorageError
+from domain.queue import JOB, QUEUE, RETRY_SECONDS
 
-QUEUE, JOB = "tasks", "advance"
 HEARTBEAT_SECONDS = 10
 STALLED_SECONDS = 30
-RETRY_SECONDS = 5
 _LIFE = 7263
 """First key of the advisory locks that workers hold while they live; the second is the worker's id."""
 _KEEP_SECONDS = 1.0
